@@ -1,0 +1,267 @@
+//! The physical plan: a graph of operator descriptions, with what is known of every edge.
+//!
+//! The planner makes it, the runtime builds operators from it, `EXPLAIN` prints it. Columns are
+//! positional. Nodes stand in topological order: a node's inputs have smaller ids.
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+
+use crate::table::{ExprRef, SinkSpec, SourceSpec};
+
+/// Position of a node in [`Graph::nodes`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub usize);
+
+/// A whole job: every source, operator and sink of one script that belong together.
+#[derive(Debug, Clone, Default)]
+pub struct Graph {
+    pub nodes: Vec<Node>,
+}
+
+impl Graph {
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.0]
+    }
+
+    /// Appends a node and gives its id. Its inputs must already be there.
+    pub fn add(&mut self, op: Op, inputs: Vec<Input>, schema: SchemaRef, properties: Properties) -> NodeId {
+        debug_assert!(inputs.iter().all(|i| i.node.0 < self.nodes.len()));
+        self.nodes.push(Node { op, inputs, schema, properties });
+        NodeId(self.nodes.len() - 1)
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Node {
+    pub op: Op,
+    pub inputs: Vec<Input>,
+    /// What the node emits.
+    pub schema: SchemaRef,
+    pub properties: Properties,
+}
+
+#[derive(Debug, Clone)]
+pub struct Input {
+    pub node: NodeId,
+    pub port: OutputPort,
+    pub exchange: Exchange,
+}
+
+impl Input {
+    pub fn forward(node: NodeId) -> Self {
+        Self { node, port: OutputPort::Rows, exchange: Exchange::Forward }
+    }
+
+    pub fn hash(node: NodeId, key: Vec<usize>) -> Self {
+        Self { node, port: OutputPort::Rows, exchange: Exchange::Hash(key) }
+    }
+}
+
+/// Which stream of a node an edge carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputPort {
+    Rows,
+    /// Rejected records of a source, in [`crate::table::dead_letter_schema`].
+    DeadLetter,
+}
+
+/// How rows travel from the subtasks of one node to those of the next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Exchange {
+    /// To the subtask of the same index.
+    Forward,
+    /// To the subtask that owns the virtual partition of these columns (positions in the input).
+    Hash(Vec<usize>),
+    /// To one subtask.
+    Single,
+}
+
+/// What an operator does. Expressions and positions refer to the (first) input's schema.
+#[derive(Debug, Clone)]
+pub enum Op {
+    Source(Arc<SourceSpec>),
+    /// Constant rows, emitted once.
+    Values(RecordBatch),
+    Filter(ExprRef),
+    /// One expression per output column.
+    Project(Vec<ExprRef>),
+    Unnest(Unnest),
+    /// All rows of all inputs; schemas are equal.
+    Union,
+    /// Appends `window_start`, `window_end` and `window_time` (timestamps in ns); a row becomes one
+    /// row per window that it lies in.
+    AssignWindow(Window),
+    /// Groups by window and key; emits a window once, when the watermark reaches its end.
+    /// Output: `window_start`, `window_end`, the keys, the calls.
+    WindowAggregate(WindowAggregate),
+    /// Groups by key; emits the net change of the result at every barrier. Output: keys, calls.
+    Aggregate(Aggregate),
+    Sink(Arc<SinkSpec>),
+}
+
+/// Time windows aligned to the UTC epoch (semantics 3.1). All widths in nanoseconds, above zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Window {
+    Tumble { width: i64 },
+    Hop { slide: i64, width: i64 },
+}
+
+/// Turns list columns into rows, as SQL's `unnest` in a SELECT list or in FROM does: lists of one row
+/// run in parallel, the shorter ones padded with nulls.
+#[derive(Debug, Clone)]
+pub struct Unnest {
+    /// Per output column: its input column and how it is expanded.
+    pub columns: Vec<(usize, UnnestColumn)>,
+    /// Whether a row whose lists are all empty or null stays, with nulls.
+    pub keep_empty: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UnnestColumn {
+    /// Repeated for every row that the lists give.
+    Repeat,
+    /// A list, expanded this many levels deep.
+    List { depth: usize },
+    /// One field of a struct column.
+    Field(usize),
+}
+
+/// Where the window of a row comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WindowSource {
+    /// From its event time.
+    Time(Window),
+    /// From columns that an earlier window made: start and end.
+    Columns { start: usize, end: usize },
+}
+
+#[derive(Debug, Clone)]
+pub struct WindowAggregate {
+    pub window: WindowSource,
+    pub keys: Vec<usize>,
+    pub calls: Vec<AggregateCall>,
+    pub phase: Phase,
+}
+
+#[derive(Debug, Clone)]
+pub struct Aggregate {
+    pub keys: Vec<usize>,
+    pub calls: Vec<AggregateCall>,
+    /// Nanoseconds that a key's state outlives its last row; `None`: for ever.
+    pub ttl: Option<i64>,
+}
+
+/// How a two-phase aggregation is split. A partial aggregate emits, per window and key, the
+/// columns `window_start`, `window_end`, the keys, `n_rows`, and the state columns of every call; the
+/// final one merges them. It holds nothing across barriers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    Single,
+    Partial,
+    Final,
+}
+
+/// One aggregate function over columns of its input.
+#[derive(Debug, Clone)]
+pub struct AggregateCall {
+    pub function: Arc<AggregateFunctionExpr>,
+    /// Positions of the arguments, then of the ORDER BY keys of the call.
+    pub args: Vec<usize>,
+    /// Position of a boolean column: rows where it is not true do not count.
+    pub filter: Option<usize>,
+    pub state: AggregateState,
+}
+
+/// What is kept per group for an aggregate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AggregateState {
+    /// Numbers in columns, from which a retraction subtracts.
+    Columns(ColumnAggregate),
+    /// DataFusion's accumulator; its input has no retractions.
+    Accumulator,
+    /// The values themselves with their multiplicities, from which the result is recomputed.
+    Multiset,
+}
+
+/// Aggregates with state of fixed width.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColumnAggregate {
+    Count,
+    Sum,
+    Avg,
+    /// Only over input without retractions.
+    Min,
+    /// Only over input without retractions.
+    Max,
+    VarSamp,
+    VarPop,
+    StddevSamp,
+    StddevPop,
+    BoolAnd,
+    BoolOr,
+}
+
+/// What is known of the stream that a node emits.
+#[derive(Debug, Clone, Default)]
+pub struct Properties {
+    pub changelog: Changelog,
+    /// An epoch's changes are already net: no two of them concern the same row.
+    pub net: bool,
+    /// Columns that identify a row of the result, where known. `Some(vec![])`: at most one row.
+    pub key: Option<Vec<usize>>,
+    /// The columns that carry a row's window, where rows belong to one.
+    pub window: Option<WindowColumns>,
+    /// The column that equals the row's event time, where one does.
+    pub time_column: Option<usize>,
+    /// TTLs of keyed state upstream that expires without a deletion in the output, for `EXPLAIN`.
+    pub silent_expiry: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Changelog {
+    #[default]
+    AppendOnly,
+    Updating,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WindowColumns {
+    pub start: Option<usize>,
+    pub end: Option<usize>,
+    /// A struct column with the fields `start` and `end`.
+    pub pair: Option<usize>,
+    pub window: Window,
+}
+
+/// Settings of a job, fixed when it is created.
+#[derive(Debug, Clone)]
+pub struct JobSettings {
+    /// `pipeline.update-aggregate-flush-interval`, nanoseconds; 0: an epoch per source row.
+    pub flush_interval: i64,
+    /// `pipeline.epoch_max_rows`.
+    pub epoch_max_rows: Option<u64>,
+    /// `pipeline.epoch_max_bytes`.
+    pub epoch_max_bytes: u64,
+    /// `checkpoint.interval`, nanoseconds: how often state is committed.
+    pub checkpoint_interval: i64,
+    /// `pipeline.parallelism`; `None`: the number of cores.
+    pub parallelism: Option<usize>,
+    /// `state.memory`: bytes of decoded state to keep in memory, over all operators.
+    pub state_memory: u64,
+}
+
+impl Default for JobSettings {
+    fn default() -> Self {
+        Self {
+            flush_interval: 1_000_000_000,
+            epoch_max_rows: None,
+            epoch_max_bytes: 256 << 20,
+            checkpoint_interval: 10_000_000_000,
+            parallelism: None,
+            state_memory: 1 << 30,
+        }
+    }
+}

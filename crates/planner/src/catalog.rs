@@ -1,0 +1,82 @@
+//! The catalog: tables, views and intermediate streams by name.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::datatypes::{Field, SchemaRef};
+use datafusion::sql::sqlparser::ast;
+use thalweg_dataflow::options::Options;
+use thalweg_dataflow::table::BadData;
+
+use crate::error::Position;
+
+#[derive(Debug, Clone, Default)]
+pub struct Catalog {
+    pub relations: BTreeMap<String, Relation>,
+}
+
+#[derive(Debug, Clone)]
+pub enum Relation {
+    /// A table with a connector.
+    Table(Arc<TableDef>),
+    /// A table without one: an intermediate stream, filled by one INSERT.
+    Stream(Arc<TableDef>),
+    View(Arc<ViewDef>),
+}
+
+/// A table as declared. Expressions stay SQL until a query binds them.
+#[derive(Debug, Clone)]
+pub struct TableDef {
+    pub name: String,
+    pub position: Option<Position>,
+    /// Empty for an intermediate stream.
+    pub connector: String,
+    pub format: Option<String>,
+    pub options: Options,
+    pub bounded: bool,
+    pub columns: Vec<ColumnDef>,
+    /// What a query sees: one field per column.
+    pub schema: SchemaRef,
+    /// Positions in `columns`.
+    pub primary_key: Vec<usize>,
+    /// Position in `columns` of the event time, from `WATERMARK FOR` or `event_time_field`.
+    pub event_time: Option<usize>,
+    /// The expression of `WATERMARK FOR … AS expr`.
+    pub watermark: Option<ast::Expr>,
+    /// Nanoseconds.
+    pub idle_timeout: Option<i64>,
+    /// Nanoseconds.
+    pub max_event_time_ahead: Option<i64>,
+    pub bad_data: BadData,
+    /// Reading it gives a changelog with retractions.
+    pub reads_changelog: bool,
+    /// Writing can express updates and deletes.
+    pub takes_updates: bool,
+    pub can_read: bool,
+    pub can_write: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct ColumnDef {
+    pub field: Field,
+    pub origin: ColumnOrigin,
+    pub position: Option<Position>,
+}
+
+#[derive(Debug, Clone)]
+pub enum ColumnOrigin {
+    /// Decoded from the record.
+    Physical,
+    /// `METADATA FROM 'key'`.
+    Metadata(String),
+    /// `GENERATED ALWAYS AS (expr)`: computed from the other columns on reading, never written.
+    Generated(ast::Expr),
+}
+
+#[derive(Debug, Clone)]
+pub struct ViewDef {
+    pub name: String,
+    pub position: Option<Position>,
+    pub columns: Vec<String>,
+    pub query: Arc<ast::Query>,
+}

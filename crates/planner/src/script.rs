@@ -1,0 +1,79 @@
+//! Scripts: the statements of one text, planned together.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use thalweg_dataflow::options::Registry;
+use thalweg_dataflow::plan::{Graph, JobSettings, NodeId};
+
+use crate::catalog::Catalog;
+use crate::error::Fault;
+
+/// The connector name of a bare SELECT's or SUBSCRIBE's sink. The server decides what it is: standard
+/// output, a client, a test. Its `SinkSpec::table` is the decimal index of the statement in the script.
+pub const RESULT_CONNECTOR: &str = "result";
+
+/// Plans scripts against a catalog and settings that outlive each script.
+pub struct Planner {
+    pub(crate) registry: Arc<dyn Registry>,
+    pub(crate) catalog: Catalog,
+}
+
+/// How a script is to be planned differently from what it says.
+#[derive(Debug, Clone, Default)]
+pub struct ScriptOptions {
+    /// Tables whose connector is replaced by a file: table name to path.
+    pub fixtures: BTreeMap<String, String>,
+    /// Every sink is replaced by a result sink (`SinkSpec::table` then is the sink's own name).
+    pub dry_run: bool,
+}
+
+/// A planned script.
+#[derive(Debug, Default)]
+pub struct Script {
+    /// One per statement, in order.
+    pub outcomes: Vec<Outcome>,
+    /// Connected statements (through a shared source or an intermediate stream) form one job.
+    pub jobs: Vec<Job>,
+}
+
+/// What a statement came to.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Done at planning: DDL and SET; the command tag, as `CREATE TABLE`.
+    Done(String),
+    /// The answer of SHOW: column names and rows.
+    Rows { columns: Vec<String>, rows: Vec<Vec<String>> },
+    /// The text of EXPLAIN.
+    Text(String),
+    /// A query that writes into a sink; `sink` is its node in `Script::jobs[job].graph`.
+    Query { job: usize, sink: NodeId, kind: QueryKind, target: String },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueryKind {
+    Select,
+    Subscribe,
+    Insert,
+    CreateTableAs,
+}
+
+#[derive(Debug)]
+pub struct Job {
+    pub graph: Graph,
+    pub settings: JobSettings,
+    /// What a user should know before it runs: rows that a TTL will remove, a fault in waiting.
+    pub notices: Vec<String>,
+}
+
+impl Planner {
+    pub fn new(registry: Arc<dyn Registry>) -> Self {
+        Self { registry, catalog: Catalog::default() }
+    }
+
+    /// Plans all statements of `sql`, or gives every fault found, in the order of their positions. The
+    /// catalog and settings change only when there is no fault.
+    pub fn plan(&mut self, _sql: &str, _options: &ScriptOptions) -> Result<Script, Vec<Fault>> {
+        Ok(Script::default())
+    }
+}

@@ -1,0 +1,180 @@
+//! The contract between the runtime and connectors.
+//!
+//! The runtime knows no connector by name: it is given a [`ConnectorFactory`] that makes a
+//! [`Source`] or [`Sink`] from a table's specification.
+//!
+//! **Legal order of calls.** Of a source: `splits` once, then `open` for each split that the
+//! subtask owns, then `read` until it answers [`Read::End`]; `offset` at any time between two reads.
+//! Of a sink: `open` once for each subtask, then `write` any number of times and `end_epoch` once an
+//! epoch, in turn; `finish` once, after the last `end_epoch`. Nothing is called after an error.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use arrow::buffer::ScalarBuffer;
+use arrow::record_batch::RecordBatch;
+use thalweg_dataflow::table::{SinkSpec, SourceSpec};
+
+use crate::pairing::PairedChanges;
+
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Makes sources and sinks by their specification.
+pub trait ConnectorFactory: Send + Sync {
+    fn source(&self, spec: &Arc<SourceSpec>) -> Result<Box<dyn Source>, ConnectorError>;
+    fn sink(&self, spec: &Arc<SinkSpec>) -> Result<Box<dyn Sink>, ConnectorError>;
+}
+
+/// A unit of source parallelism, named so that the name means the same after a restart.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SplitId(pub Arc<str>);
+
+/// A position in a split, as bytes that only its connector reads. Ordered by reading, not by bytes.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Offset(pub Vec<u8>);
+
+pub trait Source: Send + Sync {
+    /// Lists the splits. `parallelism` is how many subtasks will read: a source whose data has no
+    /// natural splits may make about that many. Errors: what is missing or unreachable.
+    fn splits(&self, parallelism: usize) -> Result<Vec<SplitId>, ConnectorError>;
+
+    /// A reader at `start`, or at the split's beginning. `subtask` is the index of the reading subtask.
+    fn open(&self, split: &SplitId, start: Option<&Offset>, subtask: usize) -> Result<Box<dyn SplitReader>, ConnectorError>;
+}
+
+pub trait SplitReader: Send {
+    /// The next records: at most `max_rows` of them, as soon as there are any. Cancel-safe: a read
+    /// dropped before it is ready has consumed nothing.
+    fn read(&mut self, max_rows: usize) -> BoxFuture<'_, Result<Read, ConnectorError>>;
+
+    /// The position after the last record that a read has returned, good and bad alike.
+    fn offset(&self) -> Offset;
+}
+
+pub enum Read {
+    Records(Records),
+    /// A bounded split is exhausted; there will be no further read.
+    End,
+}
+
+/// Decoded records, in the schema `physical ++ metadata` of the source.
+pub struct Records {
+    pub rows: RecordBatch,
+    /// Event times in ns, where the connector has them.
+    pub times: Option<ScalarBuffer<i64>>,
+    /// Multiplicities, where the format reads a changelog.
+    pub diffs: Option<ScalarBuffer<i64>>,
+    /// Where each row came from: enough to name it in an error.
+    pub origins: Arc<dyn Origins>,
+    /// Records that could not be decoded. They count against `max_rows`.
+    pub bad: Vec<BadRecord>,
+    /// Bytes read from outside for these records.
+    pub n_bytes: u64,
+}
+
+/// Names the origin of rows of one batch; asked only about rows that the runtime rejects after
+/// they were decoded (a missing event time, a generated column that cannot be computed).
+pub trait Origins: Send + Sync {
+    fn bad_record(&self, row: usize, reason: BadReason, message: String) -> BadRecord;
+}
+
+/// A record that was rejected, and all that is needed to find it again.
+#[derive(Debug, Clone)]
+pub struct BadRecord {
+    pub reason: BadReason,
+    /// What is wrong, for a person: `column "amount": "12,5" is not a number`.
+    pub message: String,
+    /// The bytes as they came, where they are still at hand.
+    pub raw: Option<Vec<u8>>,
+    pub topic: Arc<str>,
+    pub partition: i32,
+    /// In the connector's own units: bytes in a file, records in a topic.
+    pub offset: i64,
+    /// Where it is, for a person: `orders.ndjson, line 17 (byte 1893)`.
+    pub place: String,
+}
+
+/// Why a record was rejected: the label of the metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum BadReason {
+    /// Not JSON, not CSV, cut off.
+    Malformed,
+    /// A value that does not fit its column's type.
+    Type,
+    /// A number outside its column's range or precision.
+    Range,
+    /// A null or nothing where a value is needed.
+    Missing,
+    /// Bytes that are not UTF-8.
+    Encoding,
+    /// An event time that is absent, unreadable or too far ahead.
+    EventTime,
+    /// Larger than a record may be.
+    TooLarge,
+}
+
+impl BadReason {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed",
+            Self::Type => "type",
+            Self::Range => "range",
+            Self::Missing => "missing",
+            Self::Encoding => "encoding",
+            Self::EventTime => "event_time",
+            Self::TooLarge => "too_large",
+        }
+    }
+}
+
+pub trait Sink: Send + Sync {
+    /// Whether several subtasks may write at once (each into a file or partition of its own).
+    fn is_parallel(&self) -> bool;
+
+    fn open(&self, subtask: usize) -> Result<Box<dyn SinkWriter>, ConnectorError>;
+}
+
+/// What a sink is given: plain rows from an append-only result, or paired changes.
+pub enum SinkInput<'a> {
+    Rows(&'a RecordBatch),
+    Changes(&'a PairedChanges),
+}
+
+pub trait SinkWriter: Send {
+    /// Takes rows or changes of the current epoch. Append-only rows come as they arise, changes of
+    /// an updating result at the epoch's end.
+    fn write<'a>(&'a mut self, input: SinkInput<'a>) -> BoxFuture<'a, Result<(), ConnectorError>>;
+
+    /// The epoch is complete: everything written so far becomes visible.
+    fn end_epoch(&mut self, epoch: u64) -> BoxFuture<'_, Result<(), ConnectorError>>;
+
+    /// The job ends in good order: close what is open.
+    fn finish(&mut self) -> BoxFuture<'_, Result<(), ConnectorError>>;
+}
+
+/// What went wrong at the edge, in terms of what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectorError {
+    /// An option or a file's content does not allow this; another attempt changes nothing.
+    #[error("{message}")]
+    Configuration { message: String, hint: Option<String> },
+    /// The outside world failed: a disk, a network, a permission.
+    #[error("{what}: {source}")]
+    Io { what: String, #[source] source: std::io::Error },
+    /// A value that the sink's format cannot express.
+    #[error("{0}")]
+    Encode(String),
+    #[error("columns could not be handled: {0}")]
+    Arrow(#[from] arrow::error::ArrowError),
+}
+
+impl ConnectorError {
+    pub fn io(what: impl Into<String>, source: std::io::Error) -> Self {
+        Self::Io { what: what.into(), source }
+    }
+
+    pub fn configuration(message: impl Into<String>, hint: Option<String>) -> Self {
+        Self::Configuration { message: message.into(), hint }
+    }
+}

@@ -1,0 +1,3 @@
+//! Keyed state.
+#[derive(Default)]
+pub struct StateWrites {}
