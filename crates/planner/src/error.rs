@@ -59,7 +59,12 @@ pub struct Fault {
 
 impl Fault {
     pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), position: None, hint: None }
+        Self {
+            kind,
+            message: message.into(),
+            position: None,
+            hint: None,
+        }
     }
 
     pub fn at(mut self, position: Option<Position>) -> Self {

@@ -43,11 +43,19 @@ pub enum Outcome {
     /// Done at planning: DDL and SET; the command tag, as `CREATE TABLE`.
     Done(String),
     /// The answer of SHOW: column names and rows.
-    Rows { columns: Vec<String>, rows: Vec<Vec<String>> },
+    Rows {
+        columns: Vec<String>,
+        rows: Vec<Vec<String>>,
+    },
     /// The text of EXPLAIN.
     Text(String),
     /// A query that writes into a sink; `sink` is its node in `Script::jobs[job].graph`.
-    Query { job: usize, sink: NodeId, kind: QueryKind, target: String },
+    Query {
+        job: usize,
+        sink: NodeId,
+        kind: QueryKind,
+        target: String,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +76,10 @@ pub struct Job {
 
 impl Planner {
     pub fn new(registry: Arc<dyn Registry>) -> Self {
-        Self { registry, catalog: Catalog::default() }
+        Self {
+            registry,
+            catalog: Catalog::default(),
+        }
     }
 
     /// Plans all statements of `sql`, or gives every fault found, in the order of their positions. The

@@ -1,0 +1,68 @@
+//! The functions that SQL may call, and how DataFusion is configured to plan them.
+
+use std::sync::{Arc, LazyLock};
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::execution::SessionStateDefaults;
+use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::logical_expr::expr_rewriter::FunctionRewrite;
+use datafusion::optimizer::Analyzer;
+use datafusion::prelude::SessionConfig;
+
+/// DataFusion's functions and those for JSON. Immutable; shared by all planners of the process.
+pub struct Functions {
+    state: SessionState,
+}
+
+static FUNCTIONS: LazyLock<Functions> = LazyLock::new(Functions::new);
+
+impl Functions {
+    pub fn get() -> &'static Self {
+        &FUNCTIONS
+    }
+
+    fn new() -> Self {
+        let mut state = SessionStateBuilder::new()
+            .with_config(SessionConfig::from(config()))
+            .with_scalar_functions(SessionStateDefaults::default_scalar_functions())
+            .with_higher_order_functions(SessionStateDefaults::default_higher_order_functions())
+            .with_aggregate_functions(SessionStateDefaults::default_aggregate_functions())
+            .with_window_functions(SessionStateDefaults::default_window_functions())
+            .with_expr_planners(SessionStateDefaults::default_expr_planners())
+            .build();
+        datafusion_functions_json::register_all(&mut state)
+            .expect("the JSON functions have names of their own");
+        Self { state }
+    }
+
+    pub fn state(&self) -> &SessionState {
+        &self.state
+    }
+
+    /// The options under which everything is planned: time zone UTC, strings as `Utf8`.
+    pub fn config(&self) -> &Arc<ConfigOptions> {
+        self.state.config_options()
+    }
+
+    /// DataFusion's analyzer with the rewrites that the JSON functions need.
+    pub fn analyzer(&self) -> &Analyzer {
+        self.state.analyzer()
+    }
+
+    pub fn rewrites(&self) -> &[Arc<dyn FunctionRewrite + Send + Sync>] {
+        self.analyzer().function_rewrites()
+    }
+}
+
+fn config() -> ConfigOptions {
+    let mut config = ConfigOptions::new();
+    // Without it TIMESTAMP WITH TIME ZONE silently loses its zone.
+    config.execution.time_zone = Some("+00:00".to_string());
+    config.sql_parser.map_string_types_to_utf8view = false;
+    config.sql_parser.collect_spans = true;
+    // An uncorrelated scalar subquery would stay an expression that is executed once.
+    config
+        .optimizer
+        .enable_physical_uncorrelated_scalar_subquery = false;
+    config
+}
