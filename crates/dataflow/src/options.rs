@@ -89,8 +89,11 @@ pub struct ConnectorDecl {
     pub options: &'static [OptionDecl],
     pub can_read: bool,
     pub can_write: bool,
-    /// Formats it carries, the first being the default; empty where records have a fixed schema.
+    /// Formats it carries; empty where records have a fixed schema.
     pub formats: &'static [&'static str],
+    /// The format of a table that names none, from its other options: a file's extension says it.
+    /// `None`: the connector takes no format, or the table must name one.
+    pub default_format: fn(&BTreeMap<String, String>) -> Option<&'static str>,
     /// Columns it has by itself, where a table may leave them out: name and SQL type.
     pub fixed_columns: &'static [(&'static str, &'static str)],
     /// Keys for `METADATA FROM`: name, SQL type and meaning.

@@ -4,6 +4,7 @@
 //! The runtime knows no connector by name, and no operator reads the clock.
 
 pub mod aggregate;
+pub mod clock;
 pub mod connector;
 pub mod error;
 pub mod operator;
