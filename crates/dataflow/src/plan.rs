@@ -103,7 +103,7 @@ pub enum Op {
 }
 
 /// Time windows aligned to the UTC epoch (semantics 3.1). All widths in nanoseconds, above zero.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Window {
     Tumble { width: i64 },
     Hop { slide: i64, width: i64 },

@@ -8,7 +8,7 @@ use thalweg_dataflow::options::Options;
 
 use crate::catalog::TableDef;
 use crate::error::Position;
-use crate::script::QueryKind;
+use crate::script::{QueryKind, RESULT_CONNECTOR};
 use crate::settings::QuerySettings;
 
 /// One query of a script and where its result goes.
@@ -50,4 +50,11 @@ pub enum SinkTarget {
     },
     /// Into an intermediate stream that other queries of the script read.
     Stream(Arc<TableDef>),
+}
+
+impl BoundSink {
+    /// Whether the rows go to whoever asked, as those of a bare SELECT.
+    pub fn is_result(&self) -> bool {
+        matches!(&self.target, SinkTarget::Connector { connector, .. } if connector == RESULT_CONNECTOR)
+    }
 }

@@ -1,0 +1,259 @@
+//! What is known of a changelog: append-only or updating, its key, window and event-time column.
+
+use arrow::datatypes::Schema;
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::{Distinct, LogicalPlan};
+use datafusion::physical_expr::ScalarFunctionExpr;
+use datafusion::physical_expr::expressions::{Column, Literal};
+use thalweg_dataflow::plan::{Changelog, Properties, Unnest, UnnestColumn, Window, WindowColumns};
+use thalweg_dataflow::table::{ExprRef, SourceSpec};
+
+use crate::bind::{RelationKind, StreamTable};
+use crate::event_time::{Streams, groups_by_window};
+
+/// Whether the relation may retract rows, seen from the logical plan: true where it is not known, as of
+/// an intermediate stream. What a node really emits is in its [`Properties`].
+pub fn may_update(plan: &LogicalPlan, streams: &Streams) -> bool {
+    match plan {
+        LogicalPlan::TableScan(scan) => match scan.source.downcast_ref::<StreamTable>() {
+            Some(table) => table.kind == RelationKind::Stream || table.def.reads_changelog,
+            None => true,
+        },
+        LogicalPlan::Aggregate(aggregate) => !groups_by_window(aggregate),
+        LogicalPlan::Distinct(Distinct::All(_) | Distinct::On(_))
+        | LogicalPlan::Join(_)
+        | LogicalPlan::Window(_) => true,
+        node => node
+            .inputs()
+            .into_iter()
+            .any(|input| may_update(input, streams)),
+    }
+}
+
+/// Of a source. Its PRIMARY KEY is taken at its word: nobody enforces it on appended records.
+pub fn source(spec: &SourceSpec, event_time: Option<usize>) -> Properties {
+    Properties {
+        changelog: if spec.updating {
+            Changelog::Updating
+        } else {
+            Changelog::AppendOnly
+        },
+        key: (!spec.primary_key.is_empty()).then(|| spec.primary_key.clone()),
+        time_column: event_time,
+        ..Properties::default()
+    }
+}
+
+/// Of a projection of rows of `schema` with `input`'s properties.
+pub fn project(input: &Properties, schema: &Schema, exprs: &[ExprRef]) -> Properties {
+    let place = |column: usize| exprs.iter().position(|e| plain(e) == Some(column));
+    let window = input
+        .window
+        .and_then(|window| projected_window(window, exprs));
+    // Start and end of a window tell it equally well.
+    let key_place = |column: usize| {
+        place(column).or_else(|| {
+            input
+                .window
+                .filter(|w| is_bound(w, column))
+                .and_then(|_| any_bound(window?))
+        })
+    };
+    let keeps_all = (0..schema.fields().len()).all(|column| place(column).is_some());
+    Properties {
+        changelog: input.changelog,
+        // Two images of a row become one row where the column is gone in which they differ.
+        net: input.net && keeps_all,
+        key: input
+            .key
+            .as_ref()
+            .and_then(|key| key.iter().map(|c| key_place(*c)).collect()),
+        window,
+        time_column: input.time_column.and_then(place),
+        silent_expiry: input.silent_expiry,
+    }
+}
+
+fn is_bound(window: &WindowColumns, column: usize) -> bool {
+    [window.start, window.end, window.pair].contains(&Some(column))
+}
+
+fn any_bound(window: WindowColumns) -> Option<usize> {
+    window.start.or(window.end).or(window.pair)
+}
+
+fn projected_window(window: WindowColumns, exprs: &[ExprRef]) -> Option<WindowColumns> {
+    let place = |is: &dyn Fn(&ExprRef) -> bool| exprs.iter().position(is);
+    let bound = |column: Option<usize>, field: &str| {
+        place(&|e| {
+            plain(e).is_some() && plain(e) == column
+                || window.pair.is_some() && field_of(e, field) == window.pair
+        })
+    };
+    let start = bound(window.start, "start");
+    let end = bound(window.end, "end");
+    let pair = place(&|e| {
+        let of_bounds =
+            pair_of(e).is_some_and(|(s, e)| Some(s) == window.start && Some(e) == window.end);
+        of_bounds || plain(e).is_some() && plain(e) == window.pair
+    });
+    let any = start.or(end).or(pair);
+    any.map(|_| WindowColumns {
+        start,
+        end,
+        pair,
+        window: window.window,
+    })
+}
+
+/// The column that an expression is.
+fn plain(expr: &ExprRef) -> Option<usize> {
+    expr.downcast_ref::<Column>().map(Column::index)
+}
+
+fn text(expr: &ExprRef) -> Option<&str> {
+    match expr.downcast_ref::<Literal>()?.value() {
+        ScalarValue::Utf8(Some(text)) => Some(text),
+        _ => None,
+    }
+}
+
+/// The struct column of which `expr` is the field `name`.
+fn field_of(expr: &ExprRef, name: &str) -> Option<usize> {
+    let function = expr.downcast_ref::<ScalarFunctionExpr>()?;
+    match function.args() {
+        [of, field] if function.fun().name() == "get_field" && text(field) == Some(name) => {
+            plain(of)
+        }
+        _ => None,
+    }
+}
+
+/// The columns of which `expr` makes a window as one value.
+fn pair_of(expr: &ExprRef) -> Option<(usize, usize)> {
+    let function = expr.downcast_ref::<ScalarFunctionExpr>()?;
+    match function.args() {
+        [s, start, e, end]
+            if function.fun().name() == "named_struct"
+                && text(s) == Some("start")
+                && text(e) == Some("end") =>
+        {
+            Some((plain(start)?, plain(end)?))
+        }
+        _ => None,
+    }
+}
+
+/// Of the union of all rows of the inputs.
+pub fn union<'a>(inputs: impl Iterator<Item = &'a Properties>) -> Properties {
+    let common = |a: &Properties, b: &Properties| Properties {
+        changelog: if b.changelog == Changelog::Updating {
+            b.changelog
+        } else {
+            a.changelog
+        },
+        net: false,
+        key: None,
+        window: a.window.filter(|w| Some(*w) == b.window),
+        time_column: a.time_column.filter(|c| Some(*c) == b.time_column),
+        silent_expiry: a.silent_expiry || b.silent_expiry,
+    };
+    inputs
+        .cloned()
+        .reduce(|a, b| common(&a, &b))
+        .unwrap_or_default()
+}
+
+/// Of rows with their windows; the window's start and end stand at `start` and `start + 1`.
+pub fn assign_window(input: &Properties, window: Window, start: usize) -> Properties {
+    let key = input.key.clone().map(|mut key| {
+        if matches!(window, Window::Hop { .. }) {
+            key.push(start);
+        }
+        key
+    });
+    let columns = WindowColumns {
+        start: Some(start),
+        end: Some(start + 1),
+        pair: None,
+        window,
+    };
+    Properties {
+        key,
+        window: Some(columns),
+        ..input.clone()
+    }
+}
+
+/// Where an unnest repeats an input column.
+pub fn repeated(unnest: &Unnest, column: usize) -> Option<usize> {
+    unnest
+        .columns
+        .iter()
+        .position(|(input, how)| *input == column && *how == UnnestColumn::Repeat)
+}
+
+/// Of unnested rows: two elements of a list may be equal, so the key is lost and changes are not net.
+pub fn unnest(input: &Properties, unnest: &Unnest) -> Properties {
+    let place = |column: usize| repeated(unnest, column);
+    let window = input.window.and_then(|w| {
+        let moved = WindowColumns {
+            start: w.start.and_then(place),
+            end: w.end.and_then(place),
+            pair: w.pair.and_then(place),
+            window: w.window,
+        };
+        any_bound(moved).map(|_| moved)
+    });
+    Properties {
+        changelog: input.changelog,
+        net: false,
+        key: None,
+        window,
+        time_column: input.time_column.and_then(place),
+        silent_expiry: input.silent_expiry,
+    }
+}
+
+/// Of an aggregate whose output begins with its keys, given as positions in the input. A group keyed by
+/// its rows' event time has that event time.
+pub fn aggregate(input: &Properties, keys: &[usize]) -> Properties {
+    Properties {
+        changelog: Changelog::Updating,
+        net: true,
+        key: Some((0..keys.len()).collect()),
+        window: None,
+        time_column: keys.iter().position(|key| Some(*key) == input.time_column),
+        silent_expiry: input.silent_expiry,
+    }
+}
+
+/// Of an aggregate by windows: start, end, keys, calls. Each window is final when it comes.
+pub fn window_aggregate(input: &Properties, window: Window, n_keys: usize) -> Properties {
+    Properties {
+        changelog: Changelog::AppendOnly,
+        net: false,
+        key: Some(std::iter::once(0).chain(2..2 + n_keys).collect()),
+        window: Some(WindowColumns {
+            start: Some(0),
+            end: Some(1),
+            pair: None,
+            window,
+        }),
+        time_column: None,
+        silent_expiry: input.silent_expiry,
+    }
+}
+
+/// Whether columns `unique` of a sink cannot repeat, as far as the key of its input tells: every column of
+/// the key is among them, a window's bounds standing for each other. `None`: no key is known.
+pub fn is_unique(input: &Properties, unique: &[usize]) -> Option<bool> {
+    let key = input.key.as_ref()?;
+    let has_window = input
+        .window
+        .is_some_and(|w| unique.iter().any(|c| is_bound(&w, *c)));
+    let covers = |column: &usize| {
+        unique.contains(column) || has_window && input.window.is_some_and(|w| is_bound(&w, *column))
+    };
+    Some(key.iter().all(covers))
+}

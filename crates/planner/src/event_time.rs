@@ -1,0 +1,245 @@
+//! Which column of a bound relation is its event time (semantics 2.1), traced through the logical plan.
+//!
+//! Rows carry their event time beside their columns, so a query need not select it. The column
+//! matters to a window in FROM, whose DESCRIPTOR names it; to a window over an updating input, which
+//! must keep it; and for the time zone of a window's start and end.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::Column;
+use datafusion::logical_expr::expr::Alias;
+use datafusion::logical_expr::{
+    Aggregate, Distinct, Expr, LogicalPlan, Projection, TableScan, Union, Unnest,
+};
+
+use crate::bind::{RelationKind, StreamTable};
+use crate::window::{WindowTvf, window_call};
+
+/// The event time of a relation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventTime {
+    pub column: TimeColumn,
+    /// Its time zone, where it has one.
+    pub zone: Option<Arc<str>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeColumn {
+    /// Position in the relation's schema.
+    At(usize),
+    /// No column of the relation is its event time.
+    Absent,
+    /// It comes from an intermediate stream whose filling query is not known here.
+    Unknown,
+}
+
+impl EventTime {
+    const ABSENT: Self = Self {
+        column: TimeColumn::Absent,
+        zone: None,
+    };
+
+    pub fn index(&self) -> Option<usize> {
+        match self.column {
+            TimeColumn::At(index) => Some(index),
+            TimeColumn::Absent | TimeColumn::Unknown => None,
+        }
+    }
+
+    /// The same time where columns have moved: `place` gives the new position of an old one.
+    fn moved(self, place: impl FnOnce(usize) -> Option<usize>) -> Self {
+        let column = match self.column {
+            TimeColumn::At(index) => place(index).map_or(TimeColumn::Absent, TimeColumn::At),
+            other => other,
+        };
+        Self { column, ..self }
+    }
+}
+
+/// What is known of the intermediate streams of a script: by name, the event time of the query
+/// that fills each.
+#[derive(Debug, Clone, Default)]
+pub struct Streams(HashMap<String, EventTime>);
+
+impl Streams {
+    pub fn insert(&mut self, name: String, event_time: EventTime) {
+        self.0.insert(name, event_time);
+    }
+}
+
+/// The event time of what `plan` gives.
+pub fn of(plan: &LogicalPlan, streams: &Streams) -> EventTime {
+    match plan {
+        LogicalPlan::TableScan(scan) => scanned(scan, streams),
+        LogicalPlan::Projection(projection) => projected(projection, streams),
+        LogicalPlan::Aggregate(aggregate) => aggregated(aggregate, streams),
+        LogicalPlan::Union(union) => united(union, streams),
+        LogicalPlan::Unnest(unnest) => unnested(unnest, streams),
+        LogicalPlan::Filter(node) => of(&node.input, streams),
+        LogicalPlan::SubqueryAlias(node) => of(&node.input, streams),
+        LogicalPlan::Sort(node) => of(&node.input, streams),
+        LogicalPlan::Limit(node) => of(&node.input, streams),
+        LogicalPlan::Distinct(Distinct::All(input)) => of(input, streams),
+        LogicalPlan::Extension(_) => {
+            WindowTvf::of(plan).map_or(EventTime::ABSENT, |w| of(w.input(), streams))
+        }
+        _ => EventTime::ABSENT,
+    }
+}
+
+fn scanned(scan: &TableScan, streams: &Streams) -> EventTime {
+    let Some(table) = scan.source.downcast_ref::<StreamTable>() else {
+        return EventTime::ABSENT;
+    };
+    let event_time = match (table.def.event_time, streams.0.get(&table.def.name)) {
+        (Some(index), _) => EventTime {
+            column: TimeColumn::At(index),
+            zone: zone(table.def.schema.field(index).data_type()),
+        },
+        (None, Some(filled)) => filled.clone(),
+        (None, None) if table.kind == RelationKind::Stream => EventTime {
+            column: TimeColumn::Unknown,
+            zone: None,
+        },
+        (None, None) => EventTime::ABSENT,
+    };
+    match &scan.projection {
+        None => event_time,
+        Some(kept) => event_time.moved(|index| kept.iter().position(|k| *k == index)),
+    }
+}
+
+fn zone(data_type: &DataType) -> Option<Arc<str>> {
+    match data_type {
+        DataType::Timestamp(_, zone) => zone.clone(),
+        _ => None,
+    }
+}
+
+fn projected(projection: &Projection, streams: &Streams) -> EventTime {
+    let input = of(&projection.input, streams);
+    input.moved(|index| {
+        let is_time = |expr| {
+            plain_column(expr).is_some_and(|c| index_in(&projection.input, c) == Some(index))
+        };
+        projection.expr.iter().position(is_time)
+    })
+}
+
+/// A group keyed by its rows' event time has that event time; a window's result has its `window_time`.
+fn aggregated(aggregate: &Aggregate, streams: &Streams) -> EventTime {
+    let input = of(&aggregate.input, streams);
+    if aggregate
+        .group_expr
+        .iter()
+        .any(|e| window_call(strip_alias(e)).is_some())
+    {
+        return EventTime {
+            column: TimeColumn::Absent,
+            zone: input.zone,
+        };
+    }
+    if let Some([_, _, time]) = window_in_group(aggregate) {
+        let column = group_columns(aggregate)
+            .position(|c| c == Some(time))
+            .map_or(TimeColumn::Absent, TimeColumn::At);
+        return EventTime {
+            column,
+            zone: input.zone,
+        };
+    }
+    input.moved(|index| group_columns(aggregate).position(|c| c == Some(index)))
+}
+
+/// Whether an aggregate is grouped by a window, its own or one from FROM below it.
+pub fn groups_by_window(aggregate: &Aggregate) -> bool {
+    let is_window = |e: &Expr| window_call(strip_alias(e)).is_some();
+    aggregate.group_expr.iter().any(is_window) || window_in_group(aggregate).is_some()
+}
+
+/// The window columns of an aggregate's input, if it groups by one of them.
+fn window_in_group(aggregate: &Aggregate) -> Option<[usize; 3]> {
+    let window = window_columns(&aggregate.input)?;
+    group_columns(aggregate)
+        .any(|c| c.is_some_and(|c| window.contains(&c)))
+        .then_some(window)
+}
+
+/// Per grouping expression the input column that it is, if it is one.
+fn group_columns(aggregate: &Aggregate) -> impl Iterator<Item = Option<usize>> {
+    aggregate
+        .group_expr
+        .iter()
+        .map(|e| plain_column(e).and_then(|c| index_in(&aggregate.input, c)))
+}
+
+fn united(union: &Union, streams: &Streams) -> EventTime {
+    let mut inputs = union.inputs.iter().map(|input| of(input, streams));
+    let Some(first) = inputs.next() else {
+        return EventTime::ABSENT;
+    };
+    inputs.fold(first, |all, next| {
+        let column = match (all.column, next.column) {
+            (a, b) if a == b => a,
+            (TimeColumn::Absent, _) | (_, TimeColumn::Absent) => TimeColumn::Absent,
+            (TimeColumn::At(_), TimeColumn::At(_)) => TimeColumn::Absent,
+            _ => TimeColumn::Unknown,
+        };
+        let zone = if all.zone == next.zone {
+            all.zone
+        } else {
+            None
+        };
+        EventTime { column, zone }
+    })
+}
+
+fn unnested(unnest: &Unnest, streams: &Streams) -> EventTime {
+    of(&unnest.input, streams)
+        .moved(|index| unnest.dependency_indices.iter().position(|d| *d == index))
+}
+
+/// Positions of the window columns (start, end, time) that a window in FROM gave to `plan`'s result.
+fn window_columns(plan: &LogicalPlan) -> Option<[usize; 3]> {
+    match plan {
+        LogicalPlan::Filter(node) => window_columns(&node.input),
+        LogicalPlan::SubqueryAlias(node) => window_columns(&node.input),
+        LogicalPlan::Projection(node) => {
+            let below = window_columns(&node.input)?;
+            let place = |index| {
+                let carries =
+                    |e| plain_column(e).is_some_and(|c| index_in(&node.input, c) == Some(index));
+                // A column that was not selected is found nowhere above.
+                node.expr.iter().position(carries).unwrap_or(usize::MAX)
+            };
+            Some(below.map(place))
+        }
+        LogicalPlan::Extension(_) => {
+            let n = WindowTvf::of(plan)?.n_input_columns();
+            Some([n, n + 1, n + 2])
+        }
+        _ => None,
+    }
+}
+
+/// The column that `expr` is, under its own or another name.
+pub fn plain_column(expr: &Expr) -> Option<&Column> {
+    match expr {
+        Expr::Column(column) => Some(column),
+        Expr::Alias(Alias { expr, .. }) => plain_column(expr),
+        _ => None,
+    }
+}
+
+pub fn strip_alias(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Alias(Alias { expr, .. }) => strip_alias(expr),
+        other => other,
+    }
+}
+
+fn index_in(plan: &LogicalPlan, column: &Column) -> Option<usize> {
+    plan.schema().index_of_column(column).ok()
+}

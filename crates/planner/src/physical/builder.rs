@@ -1,0 +1,163 @@
+//! The graph of one job in the making.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::logical_expr::execution_props::ExecutionProps;
+use datafusion::physical_expr::expressions::Column;
+use thalweg_dataflow::plan::{Changelog, Exchange, Graph, Input, Node, NodeId, Op, Properties};
+use thalweg_dataflow::table::ExprRef;
+
+use super::expr::plain_position;
+use crate::changelog;
+use crate::error::{Fault, FaultKind};
+use crate::functions::Functions;
+
+pub(super) struct Builder {
+    pub graph: Graph,
+    /// Per node the columns whose values decide which subtask has a row, where that is known.
+    spread: Vec<Option<Vec<usize>>>,
+    pub sources: HashMap<String, Scanned>,
+    /// The node that emits each intermediate stream.
+    pub streams: HashMap<String, NodeId>,
+    /// `updating_ttl` of the query that is being lowered, nanoseconds.
+    pub ttl: Option<i64>,
+    pub notices: Vec<String>,
+    pub props: ExecutionProps,
+}
+
+/// A source of the job: one, however many queries read the table.
+pub(super) struct Scanned {
+    pub node: NodeId,
+    /// Position in the table of each column that the source gives.
+    pub columns: Vec<usize>,
+}
+
+impl Builder {
+    pub fn new() -> Self {
+        let mut props = ExecutionProps::new();
+        props.config_options = Some(Arc::clone(Functions::get().config()));
+        Self {
+            graph: Graph::default(),
+            spread: Vec::new(),
+            sources: HashMap::new(),
+            streams: HashMap::new(),
+            ttl: None,
+            notices: Vec::new(),
+            props,
+        }
+    }
+
+    pub fn node(&self, id: NodeId) -> &Node {
+        self.graph.node(id)
+    }
+
+    pub fn properties(&self, id: NodeId) -> &Properties {
+        &self.node(id).properties
+    }
+
+    pub fn is_updating(&self, id: NodeId) -> bool {
+        self.properties(id).changelog == Changelog::Updating
+    }
+
+    /// The columns by which the rows of a node are spread over subtasks; empty: one subtask has all.
+    pub fn spread(&self, id: NodeId) -> Option<&[usize]> {
+        self.spread[id.0].as_deref()
+    }
+
+    pub fn add(
+        &mut self,
+        op: Op,
+        inputs: Vec<Input>,
+        schema: SchemaRef,
+        properties: Properties,
+    ) -> NodeId {
+        let spread = self.spread_of(&op, &inputs);
+        self.spread.push(spread);
+        self.graph.add(op, inputs, schema, properties)
+    }
+
+    fn spread_of(&self, op: &Op, inputs: &[Input]) -> Option<Vec<usize>> {
+        let [input] = inputs else { return None };
+        let given = match &input.exchange {
+            Exchange::Forward => self.spread[input.node.0].clone(),
+            Exchange::Hash(key) => Some(key.clone()),
+            Exchange::Single => Some(vec![]),
+        }?;
+        let moved =
+            |place: &dyn Fn(usize) -> Option<usize>| given.iter().map(|c| place(*c)).collect();
+        match op {
+            Op::Filter(_) | Op::AssignWindow(_) | Op::Sink(_) => Some(given),
+            Op::Project(exprs) => {
+                moved(&|c| exprs.iter().position(|e| plain_position(e) == Some(c)))
+            }
+            Op::Unnest(unnest) => moved(&|c| changelog::repeated(unnest, c)),
+            Op::Aggregate(aggregate) => moved(&|c| aggregate.keys.iter().position(|k| *k == c)),
+            Op::WindowAggregate(aggregate) => {
+                moved(&|c| Some(2 + aggregate.keys.iter().position(|k| *k == c)?))
+            }
+            Op::Source(_) | Op::Values(_) | Op::Union => None,
+        }
+    }
+
+    pub fn filter(&mut self, input: NodeId, predicate: ExprRef) -> NodeId {
+        let Node {
+            schema, properties, ..
+        } = self.node(input);
+        let (schema, properties) = (Arc::clone(schema), properties.clone());
+        self.add(
+            Op::Filter(predicate),
+            vec![Input::forward(input)],
+            schema,
+            properties,
+        )
+    }
+
+    /// A projection onto `schema`; none where it would change nothing.
+    pub fn project(&mut self, input: NodeId, exprs: Vec<ExprRef>, schema: SchemaRef) -> NodeId {
+        let node = self.node(input);
+        let is_identity = exprs.len() == node.schema.fields().len()
+            && exprs
+                .iter()
+                .enumerate()
+                .all(|(i, e)| plain_position(e) == Some(i));
+        if is_identity && node.schema.fields() == schema.fields() {
+            return input;
+        }
+        let properties = changelog::project(&node.properties, &node.schema, &exprs);
+        self.add(
+            Op::Project(exprs),
+            vec![Input::forward(input)],
+            schema,
+            properties,
+        )
+    }
+
+    /// Some columns of a node, by position.
+    pub fn select(&mut self, input: NodeId, columns: &[usize]) -> NodeId {
+        let schema = Arc::clone(&self.node(input).schema);
+        let fields: Vec<Arc<Field>> = columns
+            .iter()
+            .map(|&c| Arc::clone(&schema.fields()[c]))
+            .collect();
+        let exprs = columns.iter().map(|&c| column(&schema, c)).collect();
+        self.project(input, exprs, Arc::new(Schema::new(fields)))
+    }
+
+    /// The same columns under the names and nullabilities of `schema`.
+    pub fn rename(&mut self, input: NodeId, schema: &SchemaRef) -> NodeId {
+        let from = Arc::clone(&self.node(input).schema);
+        let exprs = (0..from.fields().len()).map(|c| column(&from, c)).collect();
+        self.project(input, exprs, Arc::clone(schema))
+    }
+}
+
+/// The column of `schema` at a position, as an expression.
+pub(super) fn column(schema: &Schema, position: usize) -> ExprRef {
+    Arc::new(Column::new(schema.field(position).name(), position))
+}
+
+pub(super) fn unsupported(what: impl Into<String>) -> Fault {
+    Fault::new(FaultKind::Unsupported, what)
+}

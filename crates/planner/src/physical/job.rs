@@ -1,0 +1,251 @@
+//! One job: its sources, the queries over them, and its sinks.
+
+use std::sync::Arc;
+
+use datafusion::common::ScalarValue;
+use datafusion::physical_expr::expressions::{CastExpr, Literal};
+use thalweg_dataflow::plan::{Exchange, Input, JobSettings, NodeId, Op, OutputPort, Properties};
+use thalweg_dataflow::table::{BadData, ExprRef, SourceSpec, dead_letter_schema};
+
+use super::Tables;
+use super::builder::{Builder, Scanned, column};
+use super::prepare::Prepared;
+use crate::bind::{BoundSink, SinkTarget};
+use crate::catalog::TableDef;
+use crate::changelog;
+use crate::error::{Fault, FaultKind};
+use crate::script::Job;
+
+/// Builds the job of the queries at `group`, and gives the node of each statement's result.
+pub(super) fn build(
+    queries: &[Prepared],
+    group: &[usize],
+    tables: Tables<'_>,
+) -> Result<(Job, Vec<(usize, NodeId)>), Vec<Fault>> {
+    let queries: Vec<&Prepared> = group.iter().map(|&i| &queries[i]).collect();
+    let mut builder = Builder::new();
+    let mut faults = Vec::new();
+    for source in sources(&queries) {
+        if let Err(fault) = builder.source(&source, tables) {
+            faults.push(fault);
+        }
+    }
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let mut written = Written::default();
+    for prepared in &queries {
+        if let Err(fault) = builder.query(prepared, &mut written) {
+            faults.push(fault.at(prepared.query.position));
+        }
+    }
+    let sinks = match builder.sinks(written) {
+        Ok(sinks) => sinks,
+        Err(fault) => {
+            faults.push(fault);
+            vec![]
+        }
+    };
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let mut settings = settings(&queries);
+    if settings.flush_interval == 0 {
+        settings.parallelism = Some(1);
+        let notice = "flush interval 0: every row is an epoch of its own, at parallelism 1; meant for teaching and debugging";
+        builder.notices.push(notice.to_string());
+    }
+    Ok((
+        Job {
+            graph: builder.graph,
+            settings,
+            notices: builder.notices,
+        },
+        sinks,
+    ))
+}
+
+/// A table, and the columns of it that the job reads.
+struct SourceNeed<'a> {
+    def: &'a Arc<TableDef>,
+    columns: Vec<usize>,
+}
+
+/// The tables that the queries read, in the order of their first use.
+fn sources<'a>(queries: &[&'a Prepared]) -> Vec<SourceNeed<'a>> {
+    let mut needs: Vec<SourceNeed<'a>> = Vec::new();
+    for (name, (def, columns)) in queries.iter().flat_map(|q| &q.tables) {
+        match needs.iter_mut().find(|need| need.def.name == *name) {
+            Some(need) => need.columns.extend(columns),
+            None => needs.push(SourceNeed {
+                def,
+                columns: columns.iter().copied().collect(),
+            }),
+        }
+    }
+    for need in &mut needs {
+        need.columns.sort_unstable();
+        need.columns.dedup();
+    }
+    needs
+}
+
+/// Results to be written: of each table, the nodes whose rows go there.
+#[derive(Default)]
+struct Written<'a> {
+    sinks: Vec<(&'a Prepared, Vec<NodeId>, Vec<usize>)>,
+    filled: Vec<(usize, NodeId)>,
+}
+
+impl Builder {
+    fn source(&mut self, need: &SourceNeed<'_>, tables: Tables<'_>) -> Result<(), Fault> {
+        let def = need.def;
+        let spec = (tables.source)(def, &need.columns).map_err(|fault| fault.at(def.position))?;
+        let spec = Arc::new(spec);
+        let time = def
+            .event_time
+            .and_then(|time| need.columns.iter().position(|c| *c == time));
+        let properties = changelog::source(&spec, time);
+        let node = self.add(
+            Op::Source(Arc::clone(&spec)),
+            vec![],
+            Arc::clone(&spec.schema),
+            properties,
+        );
+        self.sources.insert(
+            def.name.clone(),
+            Scanned {
+                node,
+                columns: need.columns.clone(),
+            },
+        );
+        self.dead_letters(node, &spec, tables)
+            .map_err(|fault| fault.at(def.position))
+    }
+
+    /// Writes the rejected records of a source into the table that it names.
+    fn dead_letters(
+        &mut self,
+        source: NodeId,
+        spec: &SourceSpec,
+        tables: Tables<'_>,
+    ) -> Result<(), Fault> {
+        let BadData::DeadLetter(table) = &spec.bad_data else {
+            return Ok(());
+        };
+        let sink = (tables.sink)(table)?;
+        let from = dead_letter_schema();
+        let exprs = sink
+            .schema
+            .fields()
+            .iter()
+            .map(|field| match from.index_of(field.name()) {
+                Ok(i) if from.field(i).data_type() == field.data_type() => Ok(column(&from, i)),
+                Ok(i) => Ok(Arc::new(CastExpr::new(
+                    column(&from, i),
+                    field.data_type().clone(),
+                    None,
+                )) as ExprRef),
+                Err(_) => null(field.data_type()),
+            });
+        let exprs = exprs.collect::<Result<Vec<_>, Fault>>()?;
+        let edge = Input {
+            node: source,
+            port: OutputPort::DeadLetter,
+            exchange: Exchange::Forward,
+        };
+        let letters = self.add(
+            Op::Project(exprs),
+            vec![edge],
+            Arc::clone(&sink.schema),
+            Properties::default(),
+        );
+        self.sink(letters, &sink).map(|_| ())
+    }
+
+    fn query<'a>(
+        &mut self,
+        prepared: &'a Prepared,
+        written: &mut Written<'a>,
+    ) -> Result<(), Fault> {
+        self.ttl = prepared.query.settings.updating_ttl;
+        let query = &prepared.query;
+        let node = self.relation(&query.plan)?;
+        match &query.sink.target {
+            SinkTarget::Stream(def) => {
+                let node = self.rename(node, &query.sink.schema);
+                self.streams.insert(def.name.clone(), node);
+                written.filled.push((query.statement, node));
+            }
+            SinkTarget::Connector { .. } => written.add(prepared, node),
+        }
+        Ok(())
+    }
+
+    /// One sink a table, and the sink of each statement. Errors: the first result that cannot be written,
+    /// at its statement.
+    fn sinks(&mut self, written: Written<'_>) -> Result<Vec<(usize, NodeId)>, Fault> {
+        let mut placed = written.filled;
+        for (first, nodes, statements) in written.sinks {
+            let sink: &BoundSink = &first.query.sink;
+            let input = match nodes.as_slice() {
+                [only] => *only,
+                several => {
+                    let renamed: Vec<_> = several
+                        .iter()
+                        .map(|n| self.rename(*n, &sink.schema))
+                        .collect();
+                    self.unite(&renamed, Arc::clone(&sink.schema))
+                }
+            };
+            let node = self
+                .sink(input, sink)
+                .map_err(|fault| fault.at(first.query.position))?;
+            placed.extend(statements.into_iter().map(|statement| (statement, node)));
+        }
+        Ok(placed)
+    }
+}
+
+impl<'a> Written<'a> {
+    fn add(&mut self, prepared: &'a Prepared, node: NodeId) {
+        let sink = &prepared.query.sink;
+        let shares = |other: &BoundSink| {
+            other.table == sink.table && !sink.is_result() && !other.is_result()
+        };
+        match self
+            .sinks
+            .iter_mut()
+            .find(|(first, ..)| shares(&first.query.sink))
+        {
+            Some((_, nodes, statements)) => {
+                nodes.push(node);
+                statements.push(prepared.query.statement);
+            }
+            None => self
+                .sinks
+                .push((prepared, vec![node], vec![prepared.query.statement])),
+        }
+    }
+}
+
+fn null(data_type: &arrow::datatypes::DataType) -> Result<ExprRef, Fault> {
+    let value = ScalarValue::try_from(data_type)
+        .map_err(|e| Fault::new(FaultKind::Internal, e.to_string()))?;
+    Ok(Arc::new(Literal::new(value)))
+}
+
+/// Of connected queries, the strictest.
+fn settings(queries: &[&Prepared]) -> JobSettings {
+    let all = queries.iter().map(|q| q.query.settings.job.clone());
+    let least = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
+    let stricter = |a: JobSettings, b: JobSettings| JobSettings {
+        flush_interval: a.flush_interval.min(b.flush_interval),
+        epoch_max_rows: least(a.epoch_max_rows, b.epoch_max_rows),
+        epoch_max_bytes: a.epoch_max_bytes.min(b.epoch_max_bytes),
+        checkpoint_interval: a.checkpoint_interval.min(b.checkpoint_interval),
+        parallelism: a.parallelism.into_iter().chain(b.parallelism).min(),
+        state_memory: a.state_memory.max(b.state_memory),
+    };
+    all.reduce(stricter).unwrap_or_default()
+}

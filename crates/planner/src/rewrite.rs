@@ -1,0 +1,22 @@
+//! Rewrites of a bound plan that must come before DataFusion's optimizer. One rule a file.
+
+mod clock;
+mod group_window;
+mod grouping_sets;
+mod lateral_unnest;
+
+use datafusion::logical_expr::LogicalPlan;
+
+use crate::error::Fault;
+use crate::event_time::Streams;
+
+/// All rewrites of this module, in the order in which they build on each other.
+pub fn rewrite(plan: LogicalPlan, streams: &Streams) -> Result<LogicalPlan, Fault> {
+    clock::refuse(&plan)?;
+    let plan = grouping_sets::expand(plan).map_err(Fault::from_datafusion)?;
+    let plan = group_window::rewrite(plan, streams).map_err(Fault::from_datafusion)?;
+    lateral_unnest::rewrite(plan).map_err(Fault::from_datafusion)
+}
+
+#[cfg(test)]
+mod tests;
