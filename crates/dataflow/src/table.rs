@@ -115,3 +115,33 @@ pub struct SinkSpec {
     /// there is no key and rows pair as wholes.
     pub key: Option<Vec<usize>>,
 }
+
+/// Metadata key and value of a text field that holds JSON: Arrow's canonical extension `arrow.json`,
+/// which the JSON functions read as well.
+const JSON_EXTENSION: (&str, &str) = ("ARROW:extension:name", "arrow.json");
+
+/// A column of SQL type JSON: text that is valid JSON. Formats keep such a value as it was written
+/// and embed it as JSON, not as a quoted string.
+pub fn json_field(name: impl Into<String>, nullable: bool) -> Field {
+    let (key, value) = JSON_EXTENSION;
+    Field::new(name, DataType::Utf8, nullable)
+        .with_metadata([(key.to_string(), value.to_string())].into())
+}
+
+/// Whether `field` is a column of SQL type JSON.
+pub fn is_json(field: &Field) -> bool {
+    let (key, value) = JSON_EXTENSION;
+    field.metadata().get(key).is_some_and(|v| v == value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_columns_are_text_with_a_mark() {
+        let field = json_field("payload", true);
+        assert!(is_json(&field) && field.data_type() == &DataType::Utf8);
+        assert!(!is_json(&Field::new("payload", DataType::Utf8, true)));
+    }
+}

@@ -1,0 +1,91 @@
+//! The contract of decoding: bytes of records in, columns and rejected records out.
+
+use arrow::record_batch::RecordBatch;
+use thalweg_runtime::connector::{BadReason, ConnectorError};
+
+/// Turns encoded records into rows of the source's `physical` schema.
+///
+/// Rows gather in the decoder's columns over any number of `decode` and `decode_one` calls until
+/// `flush` takes them. A record that cannot be used leaves no trace in the columns, so its
+/// neighbours are the same with or without it.
+///
+/// Order of calls: where [`needs_head`](Self::needs_head) says so, `head` before the first `decode`
+/// of each file, whatever the position in the file at which decoding then begins.
+pub trait RecordDecoder: Send {
+    /// How records are told apart, and so how a file may be cut.
+    fn framing(&self) -> Framing;
+
+    /// Whether a file's beginning says how the rest is to be read.
+    fn needs_head(&self) -> bool {
+        self.framing() == Framing::Head
+    }
+
+    /// Reads a file's first bytes and answers how many of them precede the first record: a byte order
+    /// mark, a header line. `None`: `bytes` are not enough to tell, come back with more. With `last` they
+    /// are the whole file, and the answer is never `None`.
+    fn head(&mut self, bytes: &[u8], last: bool) -> Result<Option<usize>, ConnectorError>;
+
+    /// Decodes records from `bytes`, which begin at a record's start, and stops after `max_records`
+    /// good or bad ones, at the last whole record, or when the gathered columns are full. With `last`
+    /// nothing follows `bytes`, so that a record without a line end is whole. `at` is the position of
+    /// `bytes[0]` in the split, from which the origins in [`Decoded`] are counted.
+    fn decode(&mut self, bytes: &[u8], at: u64, max_records: usize, last: bool) -> Consumed;
+
+    /// Decodes exactly one record, framed by something else, whose origin is `at`.
+    fn decode_one(&mut self, record: &[u8], at: u64);
+
+    /// Takes what has been gathered.
+    fn flush(&mut self) -> Result<Decoded, ConnectorError>;
+}
+
+/// How records are told apart in a stream of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// Every line end ends a record: a file may be cut behind any of them.
+    Lines,
+    /// As `Lines`, but the file's first line says how the others are to be read.
+    Head,
+    /// A line end may lie inside a record: a file is read from its beginning to its end.
+    Whole,
+}
+
+impl Framing {
+    /// Whether stripes of one file may be read independently of one another.
+    pub fn can_stripe(self) -> bool {
+        self != Self::Whole
+    }
+}
+
+/// What one call of [`RecordDecoder::decode`] used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Consumed {
+    /// Bytes up to the end of the last record, line end included. 0 of some bytes: they hold no whole
+    /// record, or the columns are full and must be flushed first (then `full` is set).
+    pub bytes: usize,
+    /// Good and bad records; blank lines are none.
+    pub records: usize,
+    /// No further record fits before a flush.
+    pub full: bool,
+}
+
+/// Gathered rows and rejected records.
+#[derive(Debug, Clone)]
+pub struct Decoded {
+    pub rows: RecordBatch,
+    /// Per row, the position at which its record begins.
+    pub origins: Vec<u64>,
+    /// In the order of their origins.
+    pub bad: Vec<BadSpan>,
+}
+
+/// A record that was rejected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadSpan {
+    /// The position at which the record begins.
+    pub origin: u64,
+    /// The record, without its line end.
+    pub raw: Vec<u8>,
+    pub reason: BadReason,
+    /// What is wrong, for a person: `column "amount": "12,5" is not a number`.
+    pub message: String,
+}

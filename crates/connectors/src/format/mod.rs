@@ -1,0 +1,59 @@
+//! Formats: how records are spelled in bytes. Used by every connector that carries bytes.
+//!
+//! A [`RecordDecoder`] turns bytes into columns, an [`Encoder`] columns into bytes. Neither knows where
+//! the bytes come from or go to. Bad records are an outcome, not an error.
+
+use arrow::datatypes::SchemaRef;
+use thalweg_dataflow::options::Options;
+use thalweg_runtime::connector::ConnectorError;
+
+mod column;
+pub mod declare;
+pub mod decode;
+pub mod encode;
+mod fault;
+mod gather;
+mod lines;
+pub mod raw_string;
+mod value;
+
+pub use declare::{FORMATS, check};
+pub use decode::{BadSpan, Consumed, Decoded, Framing, RecordDecoder};
+pub use encode::Encoder;
+
+/// A decoder of records into `physical`. Errors: the format is not one of records, or the schema has a
+/// column that it cannot read.
+pub fn decoder(
+    format: &str,
+    _options: &Options,
+    physical: SchemaRef,
+) -> Result<Box<dyn RecordDecoder>, ConnectorError> {
+    match format {
+        "raw_string" => Ok(Box::new(raw_string::RawDecoder::lines(physical)?)),
+        other => Err(unknown(other, "read")),
+    }
+}
+
+/// An encoder of rows of `schema`, or of changes where `updating`. Errors: the format cannot express
+/// that, or the schema has a column that it cannot write.
+pub fn encoder(
+    format: &str,
+    _options: &Options,
+    _schema: &SchemaRef,
+    updating: bool,
+) -> Result<Box<dyn Encoder>, ConnectorError> {
+    if updating && !declare::takes_updates(format) {
+        return Err(encode::append_only(format));
+    }
+    match format {
+        "raw_string" => Ok(Box::new(raw_string::RawEncoder)),
+        other => Err(unknown(other, "written")),
+    }
+}
+
+fn unknown(format: &str, what: &str) -> ConnectorError {
+    ConnectorError::configuration(
+        format!("format '{format}' cannot be {what} record by record"),
+        None,
+    )
+}
