@@ -17,6 +17,13 @@ pub enum RuntimeError {
     Overflow(String),
     #[error("state in {path}: {source}")]
     State { path: String, #[source] source: rocksdb::Error },
+    #[error("state in {path} is in use: another thalweg runs on this directory")]
+    StateLocked { path: String },
+    #[error(
+        "state in {path} has format {found}, and this version reads {expected}; \
+         use the version that wrote it, or start with another directory"
+    )]
+    StateVersion { path: String, found: String, expected: String },
     /// Stored bytes that this version cannot read.
     #[error("corrupt state in table {table}: {message}")]
     StateCorrupt { table: String, message: String },

@@ -56,7 +56,14 @@ impl<const K: usize> Expansion<K> {
 
     /// Rounded to a double.
     pub(super) fn value(&self) -> f64 {
-        self.0.iter().rev().sum()
+        // Parts may have cancelled each other: first sift what they are worth upwards.
+        let mut parts = self.0;
+        for _ in 1..K {
+            for i in (1..K).rev() {
+                (parts[i - 1], parts[i]) = two_sum(parts[i - 1], parts[i]);
+            }
+        }
+        parts.iter().rev().sum()
     }
 }
 

@@ -107,7 +107,7 @@ mod tests {
         let diffs = [1, -1, 2];
         assert_eq!(visited(&[], None, None), [(0, 7, 1), (1, 8, 1), (2, 9, 1)]);
         assert_eq!(
-            visited(&[arg.clone()], None, Some(&diffs)),
+            visited(std::slice::from_ref(&arg), None, Some(&diffs)),
             [(0, 7, 1), (2, 9, 2)]
         );
         assert_eq!(

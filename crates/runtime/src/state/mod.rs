@@ -1,7 +1,18 @@
 //! Keyed state: how keys become slots and bytes, and where state is kept between epochs.
 
 pub(crate) mod fixed;
+pub mod hash;
+pub mod interner;
+pub mod keys;
+pub mod store;
+#[cfg(test)]
+pub(crate) mod testing;
+pub mod values;
+mod writes;
 
-/// What one subtask changed since the last commit.
-#[derive(Default)]
-pub struct StateWrites {}
+pub use hash::{N_VNODES, vnodes};
+pub use interner::KeyInterner;
+pub use keys::{KeyCodec, KeyError, KeyRows};
+pub use store::{CommitRecord, SplitPosition, StateStore, StoreStats, TableId};
+pub use values::ValueCodec;
+pub use writes::StateWrites;
