@@ -3,7 +3,9 @@
 //! A change batch is a Z-set delta (Budiu et al., DBSP, VLDB 2023): rows with signed
 //! multiplicities. A batch without diffs is append-only, every row counting +1.
 
-use arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::array::{
+    ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, UInt32Array,
+};
 use arrow::buffer::ScalarBuffer;
 use arrow::compute;
 use arrow::datatypes::SchemaRef;
@@ -30,12 +32,21 @@ impl ChangeBatch {
     }
 
     /// A batch with a multiplicity per row, or insertions only where `diffs` is `None`.
-    pub fn new(rows: RecordBatch, times: ScalarBuffer<i64>, diffs: Option<ScalarBuffer<i64>>) -> Self {
+    pub fn new(
+        rows: RecordBatch,
+        times: ScalarBuffer<i64>,
+        diffs: Option<ScalarBuffer<i64>>,
+    ) -> Self {
         assert_eq!(rows.num_rows(), times.len(), "one event time per row");
         if let Some(diffs) = &diffs {
             assert_eq!(rows.num_rows(), diffs.len(), "one diff per row");
         }
-        Self { rows, times, diffs, expiry: false }
+        Self {
+            rows,
+            times,
+            diffs,
+            expiry: false,
+        }
     }
 
     /// Marks the batch as deletions by TTL. A sink pairs them with nothing: a key that expires and
@@ -104,8 +115,17 @@ impl ChangeBatch {
         }
         let rows = compute::filter_record_batch(&self.rows, mask)?;
         let times = filter_i64(&self.times, mask)?;
-        let diffs = self.diffs.as_ref().map(|d| filter_i64(d, mask)).transpose()?;
-        Ok(Self { rows, times, diffs, expiry: self.expiry })
+        let diffs = self
+            .diffs
+            .as_ref()
+            .map(|d| filter_i64(d, mask))
+            .transpose()?;
+        Ok(Self {
+            rows,
+            times,
+            diffs,
+            expiry: self.expiry,
+        })
     }
 
     /// The rows at `indices`, in that order.
@@ -121,7 +141,12 @@ impl ChangeBatch {
             indices.values().iter().map(|&i| buf[i as usize]).collect()
         };
         let diffs = self.diffs.as_ref().map(&gather);
-        Ok(Self { rows, times: gather(&self.times), diffs, expiry: self.expiry })
+        Ok(Self {
+            rows,
+            times: gather(&self.times),
+            diffs,
+            expiry: self.expiry,
+        })
     }
 
     pub fn slice(&self, offset: usize, len: usize) -> Self {
@@ -135,19 +160,35 @@ impl ChangeBatch {
 
     /// Bytes that the batch keeps alive, as Arrow accounts for them.
     pub fn memory_bytes(&self) -> usize {
-        self.rows.get_array_memory_size() + self.times.len() * 8 + self.diffs.as_ref().map_or(0, |d| d.len() * 8)
+        self.rows.get_array_memory_size()
+            + self.times.len() * 8
+            + self.diffs.as_ref().map_or(0, |d| d.len() * 8)
     }
 }
 
 /// A record batch of `n_rows` rows that may have no columns, as `count(*)` needs.
-pub fn record_batch(schema: SchemaRef, columns: Vec<ArrayRef>, n_rows: usize) -> Result<RecordBatch, ArrowError> {
-    RecordBatch::try_new_with_options(schema, columns, &RecordBatchOptions::new().with_row_count(Some(n_rows)))
+pub fn record_batch(
+    schema: SchemaRef,
+    columns: Vec<ArrayRef>,
+    n_rows: usize,
+) -> Result<RecordBatch, ArrowError> {
+    RecordBatch::try_new_with_options(
+        schema,
+        columns,
+        &RecordBatchOptions::new().with_row_count(Some(n_rows)),
+    )
 }
 
-fn filter_i64(buf: &ScalarBuffer<i64>, mask: &BooleanArray) -> Result<ScalarBuffer<i64>, ArrowError> {
+fn filter_i64(
+    buf: &ScalarBuffer<i64>,
+    mask: &BooleanArray,
+) -> Result<ScalarBuffer<i64>, ArrowError> {
     let array = Int64Array::new(buf.clone(), None);
     let kept = compute::filter(&array, mask)?;
-    let kept = kept.as_any().downcast_ref::<Int64Array>().expect("filter keeps the type");
+    let kept = kept
+        .as_any()
+        .downcast_ref::<Int64Array>()
+        .expect("filter keeps the type");
     Ok(kept.values().clone())
 }
 
@@ -160,18 +201,35 @@ mod tests {
 
     fn batch() -> ChangeBatch {
         let schema = Arc::new(Schema::new(vec![Field::new("k", DataType::Utf8, true)]));
-        let rows = RecordBatch::try_new(schema, vec![Arc::new(StringArray::from(vec!["a", "b", "c"]))]).unwrap();
+        let rows = RecordBatch::try_new(
+            schema,
+            vec![Arc::new(StringArray::from(vec!["a", "b", "c"]))],
+        )
+        .unwrap();
         ChangeBatch::new(rows, vec![1, 2, 3].into(), Some(vec![1, -1, 2].into())).with_expiry(true)
     }
 
     #[test]
     fn filter_and_take_keep_times_diffs_and_the_expiry_mark_in_step() {
-        let kept = batch().filter(&BooleanArray::from(vec![Some(true), None, Some(true)])).unwrap();
-        assert_eq!((kept.times().as_ref(), kept.diffs().unwrap().as_ref()), (&[1, 3][..], &[1, 2][..]));
+        let kept = batch()
+            .filter(&BooleanArray::from(vec![Some(true), None, Some(true)]))
+            .unwrap();
+        assert_eq!(
+            (kept.times().as_ref(), kept.diffs().unwrap().as_ref()),
+            (&[1, 3][..], &[1, 2][..])
+        );
         assert!(kept.is_expiry());
 
         let taken = batch().take(&UInt32Array::from(vec![2, 0])).unwrap();
-        assert_eq!(taken.rows().column(0).as_string::<i32>().iter().collect::<Vec<_>>(), [Some("c"), Some("a")]);
+        assert_eq!(
+            taken
+                .rows()
+                .column(0)
+                .as_string::<i32>()
+                .iter()
+                .collect::<Vec<_>>(),
+            [Some("c"), Some("a")]
+        );
         assert_eq!((taken.diff(0), taken.times()[1]), (2, 1));
     }
 }

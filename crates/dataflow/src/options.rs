@@ -44,12 +44,18 @@ impl OptionKind {
             Self::Text => true,
             Self::Bool => parse_bool(value).is_some(),
             Self::Count => value.parse::<u64>().is_ok(),
-            Self::Number => value.parse::<f64>().is_ok_and(|n| n.is_finite() && n >= 0.0),
+            Self::Number => value
+                .parse::<f64>()
+                .is_ok_and(|n| n.is_finite() && n >= 0.0),
             Self::Duration => return crate::time::parse_duration(value).map(|_| ()),
             Self::Bytes => parse_bytes(value).is_some(),
             Self::Choice(words) => words.contains(&value),
         };
-        if ok { Ok(()) } else { Err(format!("expected {}, found '{value}'", self.describe())) }
+        if ok {
+            Ok(())
+        } else {
+            Err(format!("expected {}, found '{value}'", self.describe()))
+        }
     }
 }
 
@@ -65,12 +71,29 @@ pub struct OptionDecl {
 }
 
 impl OptionDecl {
-    pub const fn optional(name: &'static str, kind: OptionKind, default: Option<&'static str>, meaning: &'static str) -> Self {
-        Self { name, kind, default, required: false, meaning }
+    pub const fn optional(
+        name: &'static str,
+        kind: OptionKind,
+        default: Option<&'static str>,
+        meaning: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            kind,
+            default,
+            required: false,
+            meaning,
+        }
     }
 
     pub const fn required(name: &'static str, kind: OptionKind, meaning: &'static str) -> Self {
-        Self { name, kind, default: None, required: true, meaning }
+        Self {
+            name,
+            kind,
+            default: None,
+            required: true,
+            meaning,
+        }
     }
 }
 
@@ -166,7 +189,9 @@ pub fn parse_bool(value: &str) -> Option<bool> {
 /// Bytes of `'1048576'`, `'64 MiB'`, `'1 GB'` (1000-based without the `i`).
 pub fn parse_bytes(value: &str) -> Option<u64> {
     let value = value.trim();
-    let digits = value.find(|c: char| !c.is_ascii_digit()).unwrap_or(value.len());
+    let digits = value
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(value.len());
     let number: u64 = value[..digits].parse().ok()?;
     let unit: u64 = match value[digits..].trim().to_ascii_lowercase().as_str() {
         "" | "b" => 1,
@@ -191,7 +216,9 @@ impl Options {
         let mut values = given.clone();
         for decl in decls {
             if let Some(default) = decl.default {
-                values.entry(decl.name.to_string()).or_insert_with(|| default.to_string());
+                values
+                    .entry(decl.name.to_string())
+                    .or_insert_with(|| default.to_string());
             }
         }
         Self(values)
@@ -219,7 +246,8 @@ impl Options {
 
     /// Nanoseconds.
     pub fn duration(&self, name: &str) -> Option<i64> {
-        self.text(name).and_then(|v| crate::time::parse_duration(v).ok())
+        self.text(name)
+            .and_then(|v| crate::time::parse_duration(v).ok())
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
@@ -242,7 +270,9 @@ mod tests {
 
     #[test]
     fn a_wrong_value_says_what_was_expected() {
-        let err = OptionKind::Choice(&["fail", "drop"]).check("ignore").unwrap_err();
+        let err = OptionKind::Choice(&["fail", "drop"])
+            .check("ignore")
+            .unwrap_err();
         assert_eq!(err, "expected 'fail', 'drop', found 'ignore'");
         assert!(OptionKind::Number.check("-1").is_err());
         assert!(OptionKind::Number.check("inf").is_err());

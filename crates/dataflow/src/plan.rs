@@ -27,9 +27,20 @@ impl Graph {
     }
 
     /// Appends a node and gives its id. Its inputs must already be there.
-    pub fn add(&mut self, op: Op, inputs: Vec<Input>, schema: SchemaRef, properties: Properties) -> NodeId {
+    pub fn add(
+        &mut self,
+        op: Op,
+        inputs: Vec<Input>,
+        schema: SchemaRef,
+        properties: Properties,
+    ) -> NodeId {
         debug_assert!(inputs.iter().all(|i| i.node.0 < self.nodes.len()));
-        self.nodes.push(Node { op, inputs, schema, properties });
+        self.nodes.push(Node {
+            op,
+            inputs,
+            schema,
+            properties,
+        });
         NodeId(self.nodes.len() - 1)
     }
 }
@@ -52,11 +63,19 @@ pub struct Input {
 
 impl Input {
     pub fn forward(node: NodeId) -> Self {
-        Self { node, port: OutputPort::Rows, exchange: Exchange::Forward }
+        Self {
+            node,
+            port: OutputPort::Rows,
+            exchange: Exchange::Forward,
+        }
     }
 
     pub fn hash(node: NodeId, key: Vec<usize>) -> Self {
-        Self { node, port: OutputPort::Rows, exchange: Exchange::Hash(key) }
+        Self {
+            node,
+            port: OutputPort::Rows,
+            exchange: Exchange::Hash(key),
+        }
     }
 }
 
@@ -157,9 +176,6 @@ pub struct Aggregate {
 /// How a two-phase aggregation is split. A partial aggregate emits, per window and key, the
 /// columns `window_start`, `window_end`, the keys, `n_rows`, and the state columns of every call; the
 /// final one merges them. It holds nothing across barriers.
-///
-/// The schema of a partial node ends with `n_rows`: state columns are the runtime's affair. The calls
-/// of the final node are those of the partial one, and point into *its* input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     Single,
@@ -171,7 +187,7 @@ pub enum Phase {
 #[derive(Debug, Clone)]
 pub struct AggregateCall {
     pub function: Arc<AggregateFunctionExpr>,
-    /// Positions of the arguments, then of the ORDER BY keys of the call; none for `count(*)`.
+    /// Positions of the arguments, then of the ORDER BY keys of the call.
     pub args: Vec<usize>,
     /// Position of a boolean column: rows where it is not true do not count.
     pub filter: Option<usize>,

@@ -45,7 +45,14 @@ impl SourceSpec {
     /// `physical ++ metadata`: what a reader yields.
     pub fn record_schema(&self) -> SchemaRef {
         let metadata = self.metadata.iter().map(|m| Arc::new(m.field.clone()));
-        Arc::new(Schema::new(self.physical.fields().iter().cloned().chain(metadata).collect::<Vec<_>>()))
+        Arc::new(Schema::new(
+            self.physical
+                .fields()
+                .iter()
+                .cloned()
+                .chain(metadata)
+                .collect::<Vec<_>>(),
+        ))
     }
 }
 

@@ -40,12 +40,19 @@ pub fn parse_duration(text: &str) -> Result<i64, String> {
         return Ok(0);
     }
     if trimmed.parse::<f64>().is_ok() {
-        return Err(format!("'{trimmed}' has no unit; write for example '{trimmed} seconds'"));
+        return Err(format!(
+            "'{trimmed}' has no unit; write for example '{trimmed} seconds'"
+        ));
     }
-    let interval = parse_interval_month_day_nano(trimmed)
-        .map_err(|_| format!("'{trimmed}' is not a duration; write for example '5 minutes' or '250 milliseconds'"))?;
+    let interval = parse_interval_month_day_nano(trimmed).map_err(|_| {
+        format!(
+            "'{trimmed}' is not a duration; write for example '5 minutes' or '250 milliseconds'"
+        )
+    })?;
     if interval.months != 0 {
-        return Err(format!("'{trimmed}' has no exact length: months and years vary; write days or hours"));
+        return Err(format!(
+            "'{trimmed}' has no exact length: months and years vary; write days or hours"
+        ));
     }
     i64::from(interval.days)
         .checked_mul(86_400_000_000_000)
@@ -96,9 +103,17 @@ mod tests {
         ] {
             assert_eq!(parse_duration(text), Ok(nanos), "{text}");
         }
-        assert!(parse_duration("1 month").unwrap_err().contains("no exact length"));
+        assert!(
+            parse_duration("1 month")
+                .unwrap_err()
+                .contains("no exact length")
+        );
         assert!(parse_duration("10").unwrap_err().contains("no unit"));
-        assert!(parse_duration("soon").unwrap_err().contains("not a duration"));
+        assert!(
+            parse_duration("soon")
+                .unwrap_err()
+                .contains("not a duration")
+        );
     }
 
     #[test]

@@ -8,14 +8,12 @@ pub mod changelog;
 mod datafusion_error;
 pub mod error;
 pub mod event_time;
-pub mod explain;
 pub mod functions;
 pub mod optimize;
 pub mod physical;
 pub mod rewrite;
 pub mod script;
 pub mod settings;
-mod shape;
 #[cfg(test)]
 mod testing;
 pub mod window;

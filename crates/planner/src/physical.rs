@@ -12,7 +12,6 @@ mod expr;
 mod grouped;
 mod input;
 mod job;
-mod merge;
 mod prepare;
 mod relation;
 mod sink;
@@ -82,6 +81,3 @@ pub fn lower(queries: Vec<BoundQuery>, tables: Tables<'_>) -> Result<Lowered, Ve
         Err(faults)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -39,8 +39,18 @@ pub trait Source: Send + Sync {
     /// natural splits may make about that many. Errors: what is missing or unreachable.
     fn splits(&self, parallelism: usize) -> Result<Vec<SplitId>, ConnectorError>;
 
+    /// Bytes that there are to read in all, for progress; `None`: unknown or without end.
+    fn total_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// A reader at `start`, or at the split's beginning. `subtask` is the index of the reading subtask.
-    fn open(&self, split: &SplitId, start: Option<&Offset>, subtask: usize) -> Result<Box<dyn SplitReader>, ConnectorError>;
+    fn open(
+        &self,
+        split: &SplitId,
+        start: Option<&Offset>,
+        subtask: usize,
+    ) -> Result<Box<dyn SplitReader>, ConnectorError>;
 }
 
 pub trait SplitReader: Send {
@@ -158,10 +168,17 @@ pub trait SinkWriter: Send {
 pub enum ConnectorError {
     /// An option or a file's content does not allow this; another attempt changes nothing.
     #[error("{message}")]
-    Configuration { message: String, hint: Option<String> },
+    Configuration {
+        message: String,
+        hint: Option<String>,
+    },
     /// The outside world failed: a disk, a network, a permission.
     #[error("{what}: {source}")]
-    Io { what: String, #[source] source: std::io::Error },
+    Io {
+        what: String,
+        #[source]
+        source: std::io::Error,
+    },
     /// A value that the sink's format cannot express.
     #[error("{0}")]
     Encode(String),
@@ -171,10 +188,16 @@ pub enum ConnectorError {
 
 impl ConnectorError {
     pub fn io(what: impl Into<String>, source: std::io::Error) -> Self {
-        Self::Io { what: what.into(), source }
+        Self::Io {
+            what: what.into(),
+            source,
+        }
     }
 
     pub fn configuration(message: impl Into<String>, hint: Option<String>) -> Self {
-        Self::Configuration { message: message.into(), hint }
+        Self::Configuration {
+            message: message.into(),
+            hint,
+        }
     }
 }

@@ -4,10 +4,15 @@
 //! The runtime knows no connector by name, and no operator reads the clock.
 
 pub mod aggregate;
+mod chain;
 pub mod clock;
 pub mod connector;
 pub mod error;
+mod exchange;
+pub mod job;
+pub mod metrics;
 pub mod operator;
+mod operators;
 pub mod pairing;
 pub mod state;
 

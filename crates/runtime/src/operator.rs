@@ -14,8 +14,11 @@ use crate::state::StateWrites;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Barrier {
     pub epoch: u64,
-    /// Fixed per split at the cut, the minimum at alignment. `None`: everything upstream is idle.
-    pub watermark: Option<Watermark>,
+    /// Fixed per split at the cut, the minimum over inputs at alignment; never moves back.
+    pub watermark: Watermark,
+    /// Everything upstream is idle: the watermark stands where it was, and an operator with other
+    /// inputs does not wait for this one.
+    pub idle: bool,
     /// State is committed with this epoch.
     pub commit: bool,
     /// No further epoch follows.
@@ -47,9 +50,9 @@ pub trait Stateful {
     /// barrier is drained.
     fn write_changes(&mut self, writes: &mut StateWrites) -> Result<(), RuntimeError>;
 
-    /// The writes of `epoch` are in the store: what they covered may be evicted.
-    fn committed(&mut self, epoch: u64);
-
     /// Bytes of state that are not yet committed.
     fn dirty_bytes(&self) -> usize;
+
+    /// Bytes of state in memory, committed or not.
+    fn memory_bytes(&self) -> usize;
 }

@@ -1,5 +1,6 @@
 //! Keyed state: how keys become slots and bytes, and where state is kept between epochs.
 
+pub mod expiry;
 pub(crate) mod fixed;
 pub mod hash;
 pub mod interner;

@@ -1,0 +1,139 @@
+//! A running job: its tasks, and the coordinator that ends their epochs.
+
+mod budget;
+mod build;
+mod coordinator;
+mod ingest;
+mod sink;
+mod source;
+mod stage;
+mod values;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use thalweg_dataflow::plan::{Graph, JobSettings};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::connector::ConnectorFactory;
+use crate::error::RuntimeError;
+use crate::metrics::JobMetrics;
+use crate::state::StateStore;
+
+/// What a job runs in.
+#[derive(Clone)]
+pub struct Environment {
+    pub factory: Arc<dyn ConnectorFactory>,
+    pub store: StateStore,
+    /// Jobs started so far: each has its own part of the store.
+    n_jobs: Arc<AtomicU32>,
+    /// Removed with the last clone, where the state does not outlive the process.
+    _scratch: Option<Arc<tempfile::TempDir>>,
+    /// Whether the state outlives the process. Where it does not, nothing is committed at the end.
+    pub durable: bool,
+}
+
+impl Environment {
+    /// Opens the state in `data_dir`, or in a directory that is removed with the environment.
+    pub fn open(
+        factory: Arc<dyn ConnectorFactory>,
+        data_dir: Option<PathBuf>,
+    ) -> Result<Self, RuntimeError> {
+        let durable = data_dir.is_some();
+        let io = |source| RuntimeError::Io {
+            what: "a temporary directory for state".into(),
+            source,
+        };
+        let scratch = if durable {
+            None
+        } else {
+            Some(Arc::new(tempfile::tempdir().map_err(io)?))
+        };
+        let dir = match (&data_dir, &scratch) {
+            (Some(dir), _) => dir.join("state"),
+            (None, Some(scratch)) => scratch.path().join("state"),
+            (None, None) => unreachable!("one of them is there"),
+        };
+        let io = |source| RuntimeError::Io {
+            what: dir.display().to_string(),
+            source,
+        };
+        std::fs::create_dir_all(&dir).map_err(io)?;
+        let store = StateStore::open(&dir)?;
+        Ok(Self {
+            factory,
+            store,
+            n_jobs: Arc::default(),
+            _scratch: scratch,
+            durable,
+        })
+    }
+}
+
+/// How a job is asked to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    No,
+    /// After one final epoch.
+    Drain,
+    /// At once.
+    Cancel,
+}
+
+pub struct JobHandle {
+    coordinator: JoinHandle<Result<(), RuntimeError>>,
+    stop: watch::Sender<Stop>,
+    metrics: Arc<JobMetrics>,
+}
+
+/// Starts the tasks of a job. Must be called within a tokio runtime. Errors: a plan that cannot be
+/// built, a source or sink that cannot be opened.
+pub fn start(
+    graph: &Graph,
+    settings: &JobSettings,
+    environment: &Environment,
+) -> Result<JobHandle, RuntimeError> {
+    let metrics = Arc::new(JobMetrics::default());
+    let index = environment.n_jobs.fetch_add(1, Ordering::Relaxed);
+    let plan = build::build(graph, settings, environment, &metrics, index)?;
+    let (stop, stopped) = watch::channel(Stop::No);
+    let coordinator =
+        coordinator::Coordinator::new(plan, settings, environment, metrics.clone(), stopped);
+    Ok(JobHandle {
+        coordinator: tokio::spawn(coordinator.run()),
+        stop,
+        metrics,
+    })
+}
+
+impl JobHandle {
+    /// Waits until the sources end, a drain is complete, or something fails.
+    pub async fn wait(&mut self) -> Result<(), RuntimeError> {
+        match (&mut self.coordinator).await {
+            Ok(result) => result,
+            Err(join) => Err(RuntimeError::Panic(join.to_string())),
+        }
+    }
+
+    /// Asks for one final epoch: what was read is processed, sinks are flushed.
+    pub fn drain(&self) {
+        self.stop.send_if_modified(|stop| {
+            let first = *stop == Stop::No;
+            if first {
+                *stop = Stop::Drain;
+            }
+            first
+        });
+    }
+
+    /// Stops at once; output of the current epoch may be lost.
+    pub fn cancel(&self) {
+        self.stop.send_replace(Stop::Cancel);
+    }
+
+    pub fn metrics(&self) -> Arc<JobMetrics> {
+        self.metrics.clone()
+    }
+}

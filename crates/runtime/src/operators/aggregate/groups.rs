@@ -1,0 +1,517 @@
+//! The groups of an updating aggregation: decoded slots in memory, a cache over the state store.
+//!
+//! A slot is *clean* when the store has what it holds; only clean slots are evicted. A barrier is asked for
+//! only when the commit before it is in the store, so what was handed over at one barrier can be read
+//! back after the next.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray};
+use arrow::buffer::ScalarBuffer;
+use arrow::datatypes::{DataType, Field, Int64Type};
+use hashbrown::HashMap;
+use thalweg_dataflow::plan::Aggregate;
+use thalweg_dataflow::{ChangeBatch, Watermark};
+
+use super::super::OperatorContext;
+use crate::aggregate::Accumulators;
+use crate::error::RuntimeError;
+use crate::metrics::JobMetrics;
+use crate::state::expiry::ExpiryIndex;
+use crate::state::{KeyInterner, StateStore, StateWrites, TableId, ValueCodec};
+
+/// Rough size of an entry in the store, for deciding when to commit.
+const DIRTY_BYTES_PER_SLOT: usize = 128;
+
+pub struct Groups {
+    keys: KeyInterner,
+    pub accumulators: Accumulators,
+    columns: SlotColumns,
+    dirty: Vec<u32>,
+    /// The one group of a global aggregate has a row even when it is empty, from its first epoch on.
+    is_global: bool,
+    global_shown: bool,
+    expiry: Option<Expiry>,
+    table: TableId,
+    values: ValueCodec,
+    store: StateStore,
+    /// Keys deleted since the last commit, with their vnodes, and those whose deletion is on its way to the store.
+    deleted: HashMap<Box<[u8]>, u8>,
+    deleting: HashMap<Box<[u8]>, u8>,
+    /// Something was evicted, so that a key that is not in memory may be in the store.
+    may_be_stored: bool,
+    memory_budget: usize,
+    new: Vec<u32>,
+    metrics: Arc<JobMetrics>,
+}
+
+struct Expiry {
+    index: ExpiryIndex,
+    ttl: i64,
+}
+
+/// What is known of a slot besides its accumulators.
+#[derive(Default)]
+struct SlotColumns {
+    n_rows: Vec<i64>,
+    /// Earliest row of the epoch that began the group; `i64::MIN` once an epoch has passed, `i64::MAX`
+    /// before its first row.
+    low: Vec<i64>,
+    /// Last seen, ns.
+    high: Vec<i64>,
+    touched: Vec<bool>,
+    dirty: Vec<bool>,
+    /// The store has an entry for the key, up to date or not.
+    stored: Vec<bool>,
+}
+
+impl SlotColumns {
+    fn resize(&mut self, n_slots: usize) {
+        self.n_rows.resize(n_slots, 0);
+        self.low.resize(n_slots, i64::MAX);
+        self.high.resize(n_slots, i64::MIN);
+        self.touched.resize(n_slots, false);
+        self.dirty.resize(n_slots, false);
+        self.stored.resize(n_slots, false);
+    }
+
+    fn reset(&mut self, slot: usize) {
+        (self.n_rows[slot], self.low[slot], self.high[slot]) = (0, i64::MAX, i64::MIN);
+        (self.touched[slot], self.dirty[slot], self.stored[slot]) = (false, false, false);
+    }
+}
+
+impl Groups {
+    pub fn new(aggregate: &Aggregate, context: &OperatorContext) -> Result<Self, RuntimeError> {
+        let input = context
+            .input_schema
+            .as_ref()
+            .expect("an aggregate has an input");
+        let key_types: Vec<DataType> = aggregate
+            .keys
+            .iter()
+            .map(|&k| input.field(k).data_type().clone())
+            .collect();
+        let accumulators = Accumulators::new(&aggregate.calls, input)?;
+        let mut stored = vec![
+            Field::new("n_rows", DataType::Int64, false),
+            Field::new("last_seen", DataType::Int64, false),
+        ];
+        stored.extend(accumulators.state_fields());
+        let is_global = key_types.is_empty();
+        let expiry = aggregate.ttl.filter(|_| !is_global).map(|ttl| Expiry {
+            index: ExpiryIndex::new(context.table(1), ttl, context.store.clone()),
+            ttl,
+        });
+        Ok(Self {
+            keys: KeyInterner::new(key_types)?,
+            accumulators,
+            columns: SlotColumns::default(),
+            dirty: Vec::new(),
+            is_global,
+            global_shown: false,
+            expiry,
+            table: context.table(0),
+            values: ValueCodec::new(stored)?,
+            store: context.store.clone(),
+            deleted: HashMap::new(),
+            deleting: HashMap::new(),
+            may_be_stored: false,
+            memory_budget: context.memory_bytes,
+            new: Vec::new(),
+            metrics: context.metrics.clone(),
+        })
+    }
+
+    /// The slots of a batch's keys; state that was evicted is read back.
+    pub fn intern(
+        &mut self,
+        keys: &[ArrayRef],
+        n_rows: usize,
+        slots: &mut Vec<u32>,
+    ) -> Result<(), RuntimeError> {
+        let mut new = std::mem::take(&mut self.new);
+        new.clear();
+        self.keys.intern(keys, n_rows, slots, &mut new)?;
+        self.make_room();
+        if self.may_be_stored {
+            self.load(&new)?;
+        }
+        self.new = new;
+        Ok(())
+    }
+
+    fn make_room(&mut self) {
+        let n_slots = self.keys.n_slots();
+        self.columns.resize(n_slots);
+        self.accumulators.resize(n_slots);
+    }
+
+    /// Reads what the store has of these slots' keys.
+    fn load(&mut self, slots: &[u32]) -> Result<(), RuntimeError> {
+        if slots.is_empty() {
+            return Ok(());
+        }
+        let (vnodes, keys) = (self.keys.vnodes(slots)?, self.keys.key_rows(slots)?);
+        let is_deleted =
+            |key: &[u8]| self.deleted.contains_key(key) || self.deleting.contains_key(key);
+        let wanted: Vec<usize> = (0..slots.len())
+            .filter(|&i| !is_deleted(keys.row(i)))
+            .collect();
+        let (mut found, mut rows) = (Vec::new(), Vec::new());
+        let lookups = wanted.iter().map(|&i| (vnodes[i], keys.row(i)));
+        self.store
+            .multi_get(self.table, lookups, |position, entry| {
+                if let Some(bytes) = entry {
+                    found.push(slots[wanted[position]]);
+                    rows.push(bytes.to_vec());
+                }
+                Ok(())
+            })?;
+        if found.is_empty() {
+            return Ok(());
+        }
+        let columns = self.values.decode(rows.iter().map(Vec::as_slice))?;
+        self.accumulators.merge(&found, &columns[2..])?;
+        let counts = columns[0].as_primitive::<Int64Type>();
+        let seen = columns[1].as_primitive::<Int64Type>();
+        for (i, &slot) in found.iter().enumerate() {
+            let slot = slot as usize;
+            self.columns.n_rows[slot] = counts.value(i);
+            self.columns.high[slot] = seen.value(i);
+            self.columns.low[slot] = i64::MIN;
+            self.columns.stored[slot] = true;
+        }
+        Ok(())
+    }
+
+    pub fn n_slots(&self) -> usize {
+        self.keys.n_slots()
+    }
+
+    pub fn key_columns(&self, slots: &[u32]) -> Result<Vec<ArrayRef>, RuntimeError> {
+        Ok(self.keys.key_columns(slots)?)
+    }
+
+    /// Event times of the groups: the last seen.
+    pub fn times(&self, slots: &[u32]) -> ScalarBuffer<i64> {
+        // A global aggregate over no input has seen nothing; its time is the epoch's origin.
+        slots
+            .iter()
+            .map(|&s| self.columns.high[s as usize])
+            .map(|t| if t == i64::MIN { 0 } else { t })
+            .collect()
+    }
+
+    /// Marks a group as touched in this epoch; whether it is the first time.
+    pub fn touch(&mut self, slot: u32) -> bool {
+        !std::mem::replace(&mut self.columns.touched[slot as usize], true)
+    }
+
+    /// Whether the result has a row for this group at the end of the last epoch. Asked before the epoch's rows
+    /// are added.
+    pub fn is_shown(&self, slot: u32) -> bool {
+        if self.is_global {
+            self.global_shown
+        } else {
+            self.columns.n_rows[slot as usize] > 0
+        }
+    }
+
+    /// Whether the result has a row for this group now.
+    pub fn is_present(&self, slot: u32) -> bool {
+        self.is_global || self.columns.n_rows[slot as usize] > 0
+    }
+
+    /// Whether the group begins in this epoch.
+    pub fn is_new(&self, slot: u32) -> bool {
+        self.columns.low[slot as usize] != i64::MIN
+    }
+
+    /// `low` and `high` of a group; see [`SlotColumns`].
+    pub fn span(&self, slot: u32) -> (i64, i64) {
+        (
+            self.columns.low[slot as usize],
+            self.columns.high[slot as usize],
+        )
+    }
+
+    /// Notes when groups were seen, where a gap begins no new group.
+    pub fn see_all(&mut self, slots: &[u32], times: &[i64]) {
+        let (low, high) = (&mut self.columns.low, &mut self.columns.high);
+        for (&slot, &t) in slots.iter().zip(times) {
+            let slot = slot as usize;
+            high[slot] = high[slot].max(t);
+            if low[slot] != i64::MIN {
+                low[slot] = low[slot].min(t);
+            }
+        }
+    }
+
+    /// Notes when groups were seen, and gives the rows that lie further than `ttl` from their group as it is so
+    /// far: whether they belong to it is known only when the epoch's rows are all there.
+    pub fn see(&mut self, slots: &[u32], times: &[i64], ttl: i64) -> Vec<u32> {
+        let (low, high) = (&mut self.columns.low, &mut self.columns.high);
+        let mut apart = Vec::new();
+        for (row, (&slot, &t)) in slots.iter().zip(times).enumerate() {
+            let slot = slot as usize;
+            if high[slot] == i64::MIN {
+                (low[slot], high[slot]) = (t, t);
+            } else if t > high[slot].saturating_add(ttl)
+                || (low[slot] != i64::MIN && t < low[slot].saturating_sub(ttl))
+            {
+                apart.push(row as u32);
+            } else {
+                high[slot] = high[slot].max(t);
+                if low[slot] != i64::MIN {
+                    low[slot] = low[slot].min(t);
+                }
+            }
+        }
+        apart
+    }
+
+    pub fn update(&mut self, slots: &[u32], batch: &ChangeBatch) -> Result<(), RuntimeError> {
+        let diffs = batch.diffs().map(|d| d.as_ref());
+        match diffs {
+            None => slots
+                .iter()
+                .for_each(|&s| self.columns.n_rows[s as usize] += 1),
+            Some(diffs) => slots
+                .iter()
+                .zip(diffs)
+                .for_each(|(&s, d)| self.columns.n_rows[s as usize] += d),
+        }
+        for &slot in slots {
+            if !std::mem::replace(&mut self.columns.dirty[slot as usize], true) {
+                self.dirty.push(slot);
+            }
+        }
+        self.accumulators.update(slots, batch.rows(), diffs)
+    }
+
+    /// Empties a group and begins it again; it stays in memory.
+    pub fn restart(&mut self, slot: u32, low: i64, high: i64) {
+        self.accumulators.reset(&[slot]);
+        let i = slot as usize;
+        (
+            self.columns.n_rows[i],
+            self.columns.low[i],
+            self.columns.high[i],
+        ) = (0, low, high);
+        self.mark_dirty(slot);
+    }
+
+    /// Adds rows that were gathered elsewhere.
+    pub fn merge(
+        &mut self,
+        slot: u32,
+        n_rows: i64,
+        high: i64,
+        state: &[ArrayRef],
+    ) -> Result<(), RuntimeError> {
+        self.accumulators.merge(&[slot], state)?;
+        self.columns.n_rows[slot as usize] += n_rows;
+        self.columns.high[slot as usize] = self.columns.high[slot as usize].max(high);
+        self.mark_dirty(slot);
+        Ok(())
+    }
+
+    fn mark_dirty(&mut self, slot: u32) {
+        if !std::mem::replace(&mut self.columns.dirty[slot as usize], true) {
+            self.dirty.push(slot);
+        }
+    }
+
+    /// Groups from which more was taken than they have (rows of theirs had expired) are empty; how many there were.
+    pub fn clear_overdrawn(&mut self, touched: &[u32]) -> usize {
+        let overdrawn: Vec<u32> = touched
+            .iter()
+            .copied()
+            .filter(|&s| self.columns.n_rows[s as usize] < 0)
+            .collect();
+        self.accumulators.reset(&overdrawn);
+        overdrawn
+            .iter()
+            .for_each(|&s| self.columns.n_rows[s as usize] = 0);
+        overdrawn.len()
+    }
+
+    /// Groups that the watermark has left behind (semantics 5.2), read back where they were evicted. The end
+    /// of a bounded input expires nothing.
+    pub fn expire(
+        &mut self,
+        watermark: Watermark,
+        touched: &[u32],
+    ) -> Result<Vec<u32>, RuntimeError> {
+        let (Some(expiry), Some(now)) = (&mut self.expiry, watermark.finite()) else {
+            return Ok(Vec::new());
+        };
+        let due = expiry.index.due(now)?;
+        let ttl = expiry.ttl;
+        let is_expired = |high: i64| high.saturating_add(ttl) < now;
+        // Groups of this epoch enter the index only when it ends.
+        let born_late =
+            |&slot: &u32| self.is_new(slot) && is_expired(self.columns.high[slot as usize]);
+        let mut expired: Vec<u32> = touched.iter().copied().filter(born_late).collect();
+        if due.is_empty() {
+            return Ok(expired);
+        }
+        let slots = self.recall(&due)?;
+        let mut alive = Vec::new();
+        for (key, slot) in due.iter().zip(slots) {
+            let high = self.columns.high[slot as usize];
+            match high != i64::MIN {
+                true if is_expired(high) => expired.push(slot),
+                true => alive.push((key, high)),
+                // The group emptied meanwhile: nothing to expire, and nothing to keep.
+                false => self.release(&[slot])?,
+            }
+        }
+        if let Some(expiry) = &mut self.expiry {
+            for (key, high) in alive {
+                expiry.index.schedule(key.0, &key.1, high);
+            }
+        }
+        Ok(expired)
+    }
+
+    /// Slots of keys given as bytes.
+    fn recall(&mut self, keys: &[(u8, Vec<u8>)]) -> Result<Vec<u32>, RuntimeError> {
+        let columns = self
+            .keys
+            .codec()
+            .decode(keys.iter().map(|(_, key)| key.as_slice()))?;
+        let mut slots = Vec::with_capacity(keys.len());
+        self.intern(&columns, keys.len(), &mut slots)?;
+        Ok(slots)
+    }
+
+    /// Expired groups have no row now; they are given up when the epoch ends.
+    pub fn drop_expired(&mut self, slots: &[u32]) {
+        self.accumulators.reset(slots);
+        for &slot in slots {
+            self.columns.n_rows[slot as usize] = 0;
+            self.mark_dirty(slot);
+        }
+    }
+
+    /// Ends the epoch: empty groups are given up, new ones enter the index of expiry, and what memory does
+    /// not hold is evicted.
+    pub fn end_epoch(&mut self, touched: &[u32], is_global: bool) -> Result<(), RuntimeError> {
+        self.global_shown |= is_global;
+        let (mut empty, mut begun) = (Vec::new(), Vec::new());
+        for &slot in touched {
+            let i = slot as usize;
+            self.columns.touched[i] = false;
+            if self.columns.n_rows[i] == 0 && !is_global {
+                empty.push(slot);
+            } else if self.columns.low[i] != i64::MIN {
+                self.columns.low[i] = i64::MIN;
+                begun.push(slot);
+            }
+        }
+        if let Some(expiry) = self.expiry.as_mut().filter(|_| !begun.is_empty()) {
+            let (vnodes, keys) = (self.keys.vnodes(&begun)?, self.keys.key_rows(&begun)?);
+            for (i, &slot) in begun.iter().enumerate() {
+                expiry
+                    .index
+                    .schedule(vnodes[i], keys.row(i), self.columns.high[slot as usize]);
+            }
+        }
+        self.release(&empty)?;
+        self.deleting.clear();
+        self.evict()
+    }
+
+    /// Gives slots up; their entries are deleted from the store.
+    fn release(&mut self, slots: &[u32]) -> Result<(), RuntimeError> {
+        let is_stored = |slot: &u32| self.columns.stored[*slot as usize];
+        let stored: Vec<u32> = slots.iter().copied().filter(is_stored).collect();
+        if !stored.is_empty() {
+            let (vnodes, keys) = (self.keys.vnodes(&stored)?, self.keys.key_rows(&stored)?);
+            self.deleted.extend(
+                keys.iter()
+                    .zip(vnodes)
+                    .map(|(key, vnode)| (Box::from(key), vnode)),
+            );
+        }
+        self.free(slots)
+    }
+
+    fn free(&mut self, slots: &[u32]) -> Result<(), RuntimeError> {
+        self.accumulators.reset(slots);
+        slots.iter().for_each(|&s| self.columns.reset(s as usize));
+        self.keys.remove(slots);
+        Ok(())
+    }
+
+    /// Drops decoded slots that the store has, when there are too many of them.
+    fn evict(&mut self) -> Result<(), RuntimeError> {
+        if self.memory_bytes() <= self.memory_budget {
+            return Ok(());
+        }
+        let clean: Vec<u32> = self
+            .keys
+            .taken_slots()
+            .into_iter()
+            .filter(|&s| {
+                self.columns.stored[s as usize]
+                    && !self.columns.dirty[s as usize]
+                    && !self.is_global
+            })
+            .collect();
+        if clean.len() < self.keys.n_slots() / 16 {
+            return Ok(());
+        }
+        self.may_be_stored = true;
+        JobMetrics::add(&self.metrics.evicted_keys, clean.len());
+        self.free(&clean)
+    }
+
+    pub fn write_changes(&mut self, writes: &mut StateWrites) -> Result<(), RuntimeError> {
+        for (key, vnode) in &self.deleted {
+            writes.delete(self.table, *vnode, key);
+        }
+        std::mem::swap(&mut self.deleting, &mut self.deleted);
+        self.deleted.clear();
+        let dirty: Vec<u32> = std::mem::take(&mut self.dirty)
+            .into_iter()
+            .filter(|&s| self.columns.dirty[s as usize])
+            .collect();
+        for slots in dirty.chunks(8192) {
+            let counts = slots
+                .iter()
+                .map(|&s| self.columns.n_rows[s as usize])
+                .collect();
+            let seen = slots
+                .iter()
+                .map(|&s| self.columns.high[s as usize])
+                .collect();
+            let mut columns = vec![super::count_column(counts), super::count_column(seen)];
+            columns.extend(self.accumulators.state(slots)?);
+            let encoded = self.values.encode(&columns, slots.len())?;
+            let (vnodes, keys) = (self.keys.vnodes(slots)?, self.keys.key_rows(slots)?);
+            for (i, &slot) in slots.iter().enumerate() {
+                writes.put(self.table, vnodes[i], keys.row(i), encoded.row(i));
+                self.deleting.remove(keys.row(i));
+                self.columns.dirty[slot as usize] = false;
+                self.columns.stored[slot as usize] = true;
+            }
+        }
+        if let Some(expiry) = &mut self.expiry {
+            expiry.index.write_changes(writes);
+        }
+        Ok(())
+    }
+
+    pub fn dirty_bytes(&self) -> usize {
+        self.dirty.len() * DIRTY_BYTES_PER_SLOT
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.keys.memory_bytes()
+            + self.accumulators.memory_bytes()
+            + self.columns.n_rows.capacity() * 27
+    }
+}

@@ -1,0 +1,79 @@
+//! The operators, one a file.
+
+mod aggregate;
+mod assign_window;
+mod filter;
+mod pane;
+mod project;
+mod unnest;
+mod window_aggregate;
+mod windows;
+
+#[cfg(test)]
+mod script;
+#[cfg(test)]
+mod window_aggregate_tests;
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use thalweg_dataflow::plan::{NodeId, Op};
+
+use crate::error::RuntimeError;
+use crate::metrics::JobMetrics;
+use crate::operator::Operator;
+use crate::state::{StateStore, TableId};
+
+/// What an operator is built in.
+#[derive(Clone)]
+pub struct OperatorContext {
+    pub node: NodeId,
+    /// Absent for operators without input.
+    pub input_schema: Option<SchemaRef>,
+    pub output_schema: SchemaRef,
+    /// The input has retractions.
+    pub updating_input: bool,
+    /// An epoch's changes of the input are net: its retractions stand for rows of earlier epochs.
+    pub net_input: bool,
+    pub store: StateStore,
+    /// Where the tables of the job begin in the store.
+    pub first_table: u32,
+    pub metrics: Arc<JobMetrics>,
+    /// Bytes of decoded state that the operator may keep.
+    pub memory_bytes: usize,
+}
+
+impl OperatorContext {
+    /// A table of the operator's own in the store; an operator has up to eight.
+    pub fn table(&self, index: u32) -> TableId {
+        TableId(self.first_table + self.node.0 as u32 * 8 + index)
+    }
+}
+
+/// Builds the operator of a node. Sources, sinks and unions are no operators: tasks do their work.
+pub fn build(op: &Op, context: OperatorContext) -> Result<Box<dyn Operator>, RuntimeError> {
+    Ok(match op {
+        Op::Filter(predicate) => Box::new(filter::Filter::new(predicate.clone())),
+        Op::Project(exprs) => Box::new(project::Project::new(exprs.clone(), context.output_schema)),
+        Op::Unnest(unnest) => Box::new(unnest::UnnestRows::new(
+            unnest.clone(),
+            context.output_schema,
+        )),
+        Op::AssignWindow(window) => Box::new(assign_window::AssignWindow::new(
+            *window,
+            context.output_schema,
+        )),
+        Op::WindowAggregate(aggregate) => Box::new(window_aggregate::WindowedAggregation::new(
+            aggregate, context,
+        )?),
+        Op::Aggregate(aggregate) => {
+            Box::new(aggregate::UpdatingAggregation::new(aggregate, context)?)
+        }
+        Op::Source(_) | Op::Values(_) | Op::Union | Op::Sink(_) => {
+            return Err(RuntimeError::Internal(format!(
+                "node {} is no operator",
+                context.node.0
+            )));
+        }
+    })
+}
