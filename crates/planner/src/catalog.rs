@@ -1,6 +1,6 @@
 //! The catalog: tables, views and intermediate streams by name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow::datatypes::{Field, SchemaRef};
@@ -54,6 +54,8 @@ pub struct TableDef {
     pub takes_updates: bool,
     pub can_read: bool,
     pub can_write: bool,
+    /// Where the script gives each option, while that script is planned.
+    pub option_positions: BTreeMap<String, Position>,
 }
 
 #[derive(Debug, Clone)]
@@ -79,4 +81,6 @@ pub struct ViewDef {
     pub position: Option<Position>,
     pub columns: Vec<String>,
     pub query: Arc<ast::Query>,
+    /// The relations that it names, directly or through other views.
+    pub uses: BTreeSet<String>,
 }

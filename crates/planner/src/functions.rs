@@ -6,12 +6,14 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::execution::SessionStateDefaults;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::expr_rewriter::FunctionRewrite;
+use datafusion::logical_expr::planner::RelationPlanner;
 use datafusion::optimizer::Analyzer;
 use datafusion::prelude::SessionConfig;
 
 /// DataFusion's functions and those for JSON. Immutable; shared by all planners of the process.
 pub struct Functions {
     state: SessionState,
+    relation_planners: Vec<Arc<dyn RelationPlanner>>,
 }
 
 static FUNCTIONS: LazyLock<Functions> = LazyLock::new(Functions::new);
@@ -32,7 +34,7 @@ impl Functions {
             .build();
         datafusion_functions_json::register_all(&mut state)
             .expect("the JSON functions have names of their own");
-        Self { state }
+        Self { state, relation_planners: Vec::new() }
     }
 
     pub fn state(&self) -> &SessionState {
@@ -47,6 +49,11 @@ impl Functions {
     /// DataFusion's analyzer with the rewrites that the JSON functions need.
     pub fn analyzer(&self) -> &Analyzer {
         self.state.analyzer()
+    }
+
+    /// Planners of what may stand in FROM besides tables and queries.
+    pub fn relation_planners(&self) -> &[Arc<dyn RelationPlanner>] {
+        &self.relation_planners
     }
 
     pub fn rewrites(&self) -> &[Arc<dyn FunctionRewrite + Send + Sync>] {

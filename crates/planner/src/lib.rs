@@ -6,16 +6,26 @@ pub mod bind;
 pub mod catalog;
 pub mod changelog;
 mod datafusion_error;
+mod declare;
 pub mod error;
 pub mod event_time;
 pub mod functions;
 pub mod optimize;
+pub mod options;
+pub mod parse;
 pub mod physical;
+mod refuse;
 pub mod rewrite;
 pub mod script;
 pub mod settings;
+mod statements;
+#[cfg(test)]
+mod test_registry;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
+mod types;
 pub mod window;
 
 pub use error::{Fault, FaultKind, Position};

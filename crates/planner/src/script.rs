@@ -8,6 +8,7 @@ use thalweg_dataflow::plan::{Graph, JobSettings, NodeId};
 
 use crate::catalog::Catalog;
 use crate::error::Fault;
+use crate::settings::Settings;
 
 /// The connector name of a bare SELECT's or SUBSCRIBE's sink. The server decides what it is: standard
 /// output, a client, a test. Its `SinkSpec::table` is the decimal index of the statement in the script.
@@ -17,6 +18,7 @@ pub const RESULT_CONNECTOR: &str = "result";
 pub struct Planner {
     pub(crate) registry: Arc<dyn Registry>,
     pub(crate) catalog: Catalog,
+    pub(crate) settings: Settings,
 }
 
 /// How a script is to be planned differently from what it says.
@@ -79,6 +81,7 @@ impl Planner {
         Self {
             registry,
             catalog: Catalog::default(),
+            settings: Settings::default(),
         }
     }
 

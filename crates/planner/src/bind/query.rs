@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::logical_expr::LogicalPlan;
 use thalweg_dataflow::options::Options;
 
+use super::assign::written_fields;
+use super::stream_table::RelationKind;
 use crate::catalog::TableDef;
-use crate::error::Position;
+use crate::error::{Fault, FaultKind, Position};
 use crate::script::{QueryKind, RESULT_CONNECTOR};
 use crate::settings::QuerySettings;
 
@@ -18,7 +20,8 @@ pub struct BoundQuery {
     pub statement: usize,
     pub kind: QueryKind,
     /// Fields have exactly the names and types of `sink.schema`, in that order: assignment casts and
-    /// the NULLs of left-out columns are part of the plan.
+    /// the NULLs of left-out columns are part of the plan. A field may be nullable where the sink's is
+    /// not: a NULL there is found when it is written.
     pub plan: LogicalPlan,
     pub sink: BoundSink,
     /// The settings that held at the statement.
@@ -38,6 +41,46 @@ pub struct BoundSink {
     pub primary_key: Vec<usize>,
     /// Whether an updating result can be written.
     pub takes_updates: bool,
+}
+
+impl BoundSink {
+    /// Of a statement without a table of its own.
+    pub fn result(statement: usize, schema: SchemaRef) -> Self {
+        let (primary_key, takes_updates) = (Vec::new(), true);
+        Self { table: statement.to_string(), target: SinkTarget::result(), schema, primary_key, takes_updates }
+    }
+
+    /// Of a table, or in a dry run of what stands in for it.
+    ///
+    /// Errors: a key that is not written.
+    pub fn of_table(def: &Arc<TableDef>, kind: RelationKind, dry_run: bool) -> Result<Self, Fault> {
+        let schema = Arc::new(Schema::new(written_fields(def).cloned().collect::<Vec<_>>()));
+        let mut primary_key = Vec::new();
+        for field in def.primary_key.iter().map(|&index| &def.columns[index].field) {
+            let Ok(position) = schema.index_of(field.name()) else {
+                let message = format!("column \"{}\" of the PRIMARY KEY of table \"{}\" is not written", field.name(), def.name);
+                return Err(Fault::new(FaultKind::InvalidOption, message).hint("a sink's key consists of columns that it writes"));
+            };
+            primary_key.push(position);
+        }
+        let result = dry_run && kind == RelationKind::Table;
+        let target = match kind {
+            _ if result => SinkTarget::result(),
+            RelationKind::Stream => SinkTarget::Stream(Arc::clone(def)),
+            RelationKind::Table | RelationKind::DeadLetters => SinkTarget::Connector {
+                connector: def.connector.clone(),
+                format: def.format.clone(),
+                options: def.options.clone(),
+            },
+        };
+        Ok(Self { table: def.name.clone(), target, schema, primary_key, takes_updates: result || def.takes_updates })
+    }
+}
+
+impl SinkTarget {
+    fn result() -> Self {
+        Self::Connector { connector: RESULT_CONNECTOR.to_string(), format: None, options: Options::default() }
+    }
 }
 
 #[derive(Debug, Clone)]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use datafusion::logical_expr::TableSource;
+use thalweg_dataflow::table::dead_letter_schema;
 
 use crate::catalog::TableDef;
 
@@ -16,6 +17,7 @@ use crate::catalog::TableDef;
 pub struct StreamTable {
     pub def: Arc<TableDef>,
     pub kind: RelationKind,
+    schema: SchemaRef,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,10 +26,22 @@ pub enum RelationKind {
     Table,
     /// Filled by another query of the same script.
     Stream,
+    /// The records of a table that could not be used, in the columns of `dead_letter_schema()`.
+    DeadLetters,
+}
+
+impl StreamTable {
+    pub fn new(def: Arc<TableDef>, kind: RelationKind) -> Self {
+        let schema = match kind {
+            RelationKind::Table | RelationKind::Stream => Arc::clone(&def.schema),
+            RelationKind::DeadLetters => dead_letter_schema(),
+        };
+        Self { def, kind, schema }
+    }
 }
 
 impl TableSource for StreamTable {
     fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.def.schema)
+        Arc::clone(&self.schema)
     }
 }

@@ -3,8 +3,23 @@
 //! The parser's AST stops here. A bound plan comes straight from `SqlToRel`: nothing has been
 //! analysed, rewritten or optimised, and its scans are of [`StreamTable`].
 
+mod assign;
+mod ast;
+mod context;
+mod fixture;
+mod plan;
+mod presentable;
 mod query;
+mod row;
+mod source;
 mod stream_table;
+mod view;
 
+pub use assign::{assign, written_fields};
+pub use context::Scope;
+pub use fixture::Fixtures;
+pub use plan::{Bound, bind_query, bind_view, result_schema, scans};
 pub use query::{BoundQuery, BoundSink, SinkTarget};
+pub use row::check_row_expressions;
+pub use source::source_spec;
 pub use stream_table::{RelationKind, StreamTable};

@@ -1,0 +1,85 @@
+//! Binding a query and giving it a sink.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::sqlparser::ast::Query;
+
+use super::ast::normalized;
+use super::context::{BindContext, Scope};
+use super::presentable::presentable;
+use super::stream_table::StreamTable;
+use super::view::{plan_normalized, rename};
+use crate::error::{Fault, FaultKind};
+use crate::refuse::refuse;
+
+/// A query's plan, and the relations that it names, through views too.
+pub struct Bound {
+    pub plan: LogicalPlan,
+    pub used: BTreeSet<String>,
+}
+
+/// Binds a query. Its columns have types that a sink can be given, and distinct names.
+///
+/// Errors: every fault found; none at all where the query names a relation whose own statement is
+/// faulty.
+pub fn bind_query(query: &Query, scope: &Scope<'_>) -> Result<Bound, Vec<Fault>> {
+    bind_view(query, &[], scope)
+}
+
+/// Binds a view's query, whose columns `names` rename where there are any.
+pub fn bind_view(query: &Query, names: &[String], scope: &Scope<'_>) -> Result<Bound, Vec<Fault>> {
+    let query = normalized(query);
+    let mut faults = refuse(&query);
+    let context = BindContext::new(scope);
+    let plan = plan_normalized(&context, query).and_then(|plan| rename(plan, names));
+    let plan = plan.map_err(Fault::from_datafusion).and_then(presentable);
+    match plan {
+        Ok(plan) if faults.is_empty() => {
+            check_names(&plan).map_err(|fault| vec![fault])?;
+            Ok(Bound { plan, used: context.used() })
+        }
+        Ok(_) => Err(faults),
+        Err(_) if context.met_broken() => Err(faults),
+        Err(fault) => {
+            // What was refused may well be what did not bind.
+            if faults.is_empty() || fault.kind != FaultKind::Unsupported {
+                faults.push(fault);
+            }
+            Err(faults)
+        }
+    }
+}
+
+/// Columns of a result are told apart by name alone.
+fn check_names(plan: &LogicalPlan) -> Result<(), Fault> {
+    let mut seen = BTreeSet::new();
+    match plan.schema().fields().iter().find(|field| !seen.insert(field.name())) {
+        None => Ok(()),
+        Some(field) => Err(Fault::duplicate_column(field.name())),
+    }
+}
+
+/// The schema of a plan's result.
+pub fn result_schema(plan: &LogicalPlan) -> SchemaRef {
+    let fields = plan.schema().fields().iter().map(|field| field.as_ref().clone());
+    Arc::new(Schema::new(fields.collect::<Vec<Field>>()))
+}
+
+/// The tables and streams that a plan scans.
+pub fn scans(plan: &LogicalPlan) -> Vec<StreamTable> {
+    let mut scans = Vec::new();
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node
+            && let Some(table) = scan.source.downcast_ref::<StreamTable>()
+        {
+            scans.push(table.clone());
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })
+    .expect("the visit itself does not fail");
+    scans
+}

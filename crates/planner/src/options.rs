@@ -1,0 +1,170 @@
+//! The options that every table takes, and checking a WITH list against all declarations.
+
+use std::collections::BTreeMap;
+
+use thalweg_dataflow::options::{ConnectorDecl, FormatDecl, OptionDecl, OptionKind, Options, Registry};
+
+use crate::error::{Fault, FaultKind, closest};
+use crate::parse::statement::{Name, OptionClause};
+
+/// Options of every table, whatever its connector.
+pub const TABLE_OPTIONS: &[OptionDecl] = &[
+    OptionDecl::optional("connector", OptionKind::Text, None, "The system that the table reads or writes. A table without one is an intermediate stream, filled by one INSERT of the script."),
+    OptionDecl::optional("format", OptionKind::Text, None, "How records are encoded; by default the first format of the connector."),
+    OptionDecl::optional("type", OptionKind::Choice(&["source", "sink"]), None, "Restricts the table to reading or to writing."),
+    OptionDecl::optional("event_time_field", OptionKind::Text, None, "The column with each row's event time, where WATERMARK FOR does not name it."),
+    OptionDecl::optional("watermark_field", OptionKind::Text, None, "A column with the watermark that each row claims; by default its event time less 1 second."),
+    OptionDecl::optional("idle_timeout", OptionKind::Duration, Some("5 minutes"), "How long a split without rows holds the watermark back; 0: for ever."),
+    OptionDecl::optional("max_event_time_ahead", OptionKind::Duration, Some("1 hour"), "How far an event time of an unbounded source may lie ahead of the clock before its record counts as bad; 0: no limit."),
+    OptionDecl::optional("bad_data", OptionKind::Choice(&["fail", "drop", "dead_letter"]), Some("fail"), "What happens to a record that cannot be used."),
+    OptionDecl::optional("dead_letter", OptionKind::Text, None, "The table to which bad_data = 'dead_letter' writes."),
+];
+
+/// A WITH list by name, with the places of its names and values.
+#[derive(Debug, Default)]
+pub struct Given<'a> {
+    clauses: BTreeMap<&'a str, &'a OptionClause>,
+}
+
+impl<'a> Given<'a> {
+    /// Faults: an option given twice.
+    pub fn new(clauses: &'a [OptionClause], faults: &mut Vec<Fault>) -> Self {
+        let mut given = Self::default();
+        for clause in clauses {
+            if given.clauses.insert(&clause.key.text, clause).is_some() {
+                let message = format!("option '{}' is given twice", clause.key.text);
+                faults.push(Fault::new(FaultKind::DuplicateObject, message).at(Some(clause.key.position)));
+            }
+        }
+        given
+    }
+
+    pub fn get(&self, name: &str) -> Option<&'a OptionClause> {
+        self.clauses.get(name).copied()
+    }
+
+    pub fn text(&self, name: &str) -> Option<&'a str> {
+        self.get(name).map(|clause| clause.value.as_str())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.clauses.is_empty()
+    }
+
+    /// A column that an option names.
+    pub fn column(&self, name: &str) -> Option<Name> {
+        self.get(name).map(|clause| Name { text: clause.value.clone(), position: clause.value_position })
+    }
+
+    /// Options that belong to the connector or format, with their defaults.
+    pub fn resolve(&self, connector: &ConnectorDecl, format: Option<&FormatDecl>) -> Options {
+        let own = |name: &str| !TABLE_OPTIONS.iter().any(|decl| decl.name == name);
+        let given = self.clauses.iter().filter(|(name, _)| own(name));
+        let given = given.map(|(name, clause)| (name.to_string(), clause.value.clone())).collect();
+        let decls: Vec<OptionDecl> = declared(connector, format).copied().collect();
+        Options::resolve(&given, &decls)
+    }
+
+    /// Checks names, values and presence against the declarations.
+    pub fn check(&self, connector: Option<&ConnectorDecl>, format: Option<&FormatDecl>, at: &Name, faults: &mut Vec<Fault>) {
+        let decls: Vec<&OptionDecl> = match connector {
+            Some(connector) => TABLE_OPTIONS.iter().chain(declared(connector, format)).collect(),
+            None => TABLE_OPTIONS.iter().collect(),
+        };
+        for clause in self.clauses.values() {
+            let name = clause.key.text.as_str();
+            match decls.iter().find(|decl| decl.name == name) {
+                Some(decl) => faults.extend(check_value(decl, clause)),
+                None => faults.push(unknown_option(&clause.key, connector, format, &decls)),
+            }
+        }
+        for decl in decls.iter().filter(|decl| decl.required && self.get(decl.name).is_none()) {
+            let message = format!("table \"{}\" needs the option '{}'", at.text, decl.name);
+            let hint = format!("{} ({})", decl.meaning.trim_end_matches('.'), decl.kind.describe());
+            faults.push(Fault::new(FaultKind::InvalidOption, message).at(Some(at.position)).hint(hint));
+        }
+    }
+}
+
+fn declared<'a>(connector: &'a ConnectorDecl, format: Option<&'a FormatDecl>) -> impl Iterator<Item = &'a OptionDecl> {
+    connector.options.iter().chain(format.into_iter().flat_map(|f| f.options.iter()))
+}
+
+fn check_value(decl: &OptionDecl, clause: &OptionClause) -> Option<Fault> {
+    let error = decl.kind.check(&clause.value).err()?;
+    let message = format!("option '{}': {error}", decl.name);
+    let mut fault = Fault::new(FaultKind::InvalidOption, message).at(Some(clause.value_position));
+    if let OptionKind::Choice(words) = decl.kind
+        && let Some(word) = closest(&clause.value, words.iter().copied())
+    {
+        fault = fault.hint(format!("did you mean '{word}'?"));
+    }
+    Some(fault)
+}
+
+fn unknown_option(
+    key: &Name,
+    connector: Option<&ConnectorDecl>,
+    format: Option<&FormatDecl>,
+    decls: &[&OptionDecl],
+) -> Fault {
+    let of = match (connector, format) {
+        (Some(c), Some(f)) => format!(" of connector '{}' with format '{}'", c.name, f.name),
+        (Some(c), None) => format!(" of connector '{}'", c.name),
+        (None, _) => " of a table without a connector".to_string(),
+    };
+    let fault = Fault::new(FaultKind::InvalidOption, format!("unknown option '{}'{of}", key.text)).at(Some(key.position));
+    match closest(&key.text, decls.iter().map(|decl| decl.name)) {
+        Some(name) => fault.hint(format!("did you mean '{name}'?")),
+        None => fault.hint(format!("it takes {}", quoted(decls.iter().map(|decl| decl.name)))),
+    }
+}
+
+/// The connector that a WITH list names; `None` where it names none or an unknown one.
+pub fn find_connector<'r>(given: &Given<'_>, registry: &'r dyn Registry, faults: &mut Vec<Fault>) -> Option<&'r ConnectorDecl> {
+    let clause = given.get("connector")?;
+    let found = registry.connector(&clause.value);
+    if found.is_none() {
+        let names: Vec<_> = registry.connectors().iter().map(|c| c.name).collect();
+        faults.push(unknown("connector", clause, names));
+    }
+    found
+}
+
+/// The format of a table: the one named, or the connector's first.
+pub fn find_format<'r>(
+    given: &Given<'_>,
+    connector: &ConnectorDecl,
+    registry: &'r dyn Registry,
+    faults: &mut Vec<Fault>,
+) -> Option<&'r FormatDecl> {
+    let Some(clause) = given.get("format") else {
+        return connector.formats.first().and_then(|name| registry.format(name));
+    };
+    let found = registry.format(&clause.value);
+    if found.is_none() {
+        faults.push(unknown("format", clause, registry.formats().iter().map(|f| f.name).collect()));
+    } else if !connector.formats.contains(&clause.value.as_str()) {
+        let message = format!("connector '{}' does not carry format '{}'", connector.name, clause.value);
+        let fault = Fault::new(FaultKind::InvalidOption, message).at(Some(clause.value_position));
+        faults.push(match connector.formats {
+            [] => fault.hint("its records have a fixed schema; leave 'format' out"),
+            formats => fault.hint(format!("it carries {}", quoted(formats.iter().copied()))),
+        });
+        return None;
+    }
+    found
+}
+
+fn unknown(what: &str, clause: &OptionClause, known: Vec<&str>) -> Fault {
+    let fault = Fault::new(FaultKind::UndefinedObject, format!("unknown {what} '{}'", clause.value)).at(Some(clause.value_position));
+    match closest(&clause.value, known.iter().copied()) {
+        Some(name) => fault.hint(format!("did you mean '{name}'?")),
+        None => fault.hint(format!("there are {}", quoted(known))),
+    }
+}
+
+fn quoted<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let names: Vec<_> = names.into_iter().map(|name| format!("'{name}'")).collect();
+    names.join(", ")
+}

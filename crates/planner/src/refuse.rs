@@ -1,0 +1,198 @@
+//! What this version does not plan, found in the query's text so that the fault has a position.
+//!
+//! Everything here is refused again on plan nodes, where a spelling slipped through.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Distinct, Expr, Function, FunctionArguments, GroupByExpr, LimitClause, ObjectName, OrderByKind, Query, Select,
+    SetExpr, SetOperator, Spanned, TableFactor, Value, Visit, Visitor,
+};
+use datafusion::sql::sqlparser::tokenizer::Span;
+
+use crate::error::{Fault, FaultKind, Position};
+
+/// Faults of everything in `query` that is not supported yet.
+pub fn refuse(query: &Query) -> Vec<Fault> {
+    let mut refusals = Refusals::default();
+    let _ = query.visit(&mut refusals);
+    refusals.faults
+}
+
+#[derive(Default)]
+struct Refusals {
+    faults: Vec<Fault>,
+}
+
+impl Refusals {
+    fn refuse(&mut self, what: &str, span: Span) {
+        let position = (span.start.line > 0).then(|| Position::from(span.start));
+        self.faults.push(Fault::new(FaultKind::Unsupported, format!("{what} not supported yet")).at(position));
+    }
+
+    fn refuse_with_hint(&mut self, what: &str, span: Span, hint: &str) {
+        self.refuse(what, span);
+        let fault = self.faults.pop().expect("pushed just now");
+        self.faults.push(fault.hint(hint));
+    }
+
+    fn set_operations(&mut self, body: &SetExpr) {
+        let SetExpr::SetOperation { op, left, right, .. } = body else { return };
+        self.set_operations(left);
+        self.set_operations(right);
+        if *op != SetOperator::Union {
+            self.refuse(&format!("{op} is"), right.span());
+        }
+    }
+
+    fn order_and_limit(&mut self, query: &Query) {
+        if let Some(order_by) = &query.order_by {
+            let span = match &order_by.kind {
+                OrderByKind::Expressions(exprs) => exprs.first().map_or(Span::empty(), Spanned::span),
+                OrderByKind::All(_) => Span::empty(),
+            };
+            self.refuse("ORDER BY is", span);
+        }
+        match &query.limit_clause {
+            Some(LimitClause::LimitOffset { limit: Some(expr), .. } | LimitClause::OffsetCommaLimit { limit: expr, .. }) => {
+                self.refuse("LIMIT is", expr.span());
+            }
+            Some(LimitClause::LimitOffset { offset: Some(offset), .. }) => {
+                self.refuse("OFFSET is", offset.value.span());
+            }
+            _ => {}
+        }
+        if query.fetch.is_some() {
+            self.refuse("FETCH is", query.body.span());
+        }
+        if !query.locks.is_empty() {
+            self.refuse("FOR UPDATE is", query.body.span());
+        }
+        if !query.pipe_operators.is_empty() {
+            self.refuse("the pipe operator is", query.body.span());
+        }
+    }
+
+    fn joins(&mut self, select: &Select) {
+        let is_unnest = |factor: &TableFactor| matches!(factor, TableFactor::UNNEST { .. });
+        for (n, table) in select.from.iter().enumerate() {
+            if n > 0 && !is_unnest(&table.relation) {
+                self.refuse("joins are", table.relation.span());
+            }
+            for join in table.joins.iter().filter(|join| !is_unnest(&join.relation)) {
+                self.refuse("joins are", join.relation.span());
+            }
+        }
+    }
+
+    fn function(&mut self, function: &Function, span: Span) {
+        let position = name_span(&function.name, span);
+        if function.over.is_some() {
+            self.refuse("window functions (OVER) are", position);
+        }
+        if is_session(&function.name) {
+            self.session(position);
+        }
+        if matches!(function.args, FunctionArguments::Subquery(_)) {
+            self.refuse("subqueries in expressions are", position);
+        }
+    }
+
+    fn session(&mut self, span: Span) {
+        self.refuse_with_hint("session windows are", span, "use tumble(width) or hop(slide, width)");
+    }
+}
+
+fn is_session(name: &ObjectName) -> bool {
+    matches!(name.0.as_slice(), [part] if part.as_ident().is_some_and(|ident| ident.value.eq_ignore_ascii_case("session")))
+}
+
+fn name_span(name: &ObjectName, otherwise: Span) -> Span {
+    let span = name.span();
+    if span == Span::empty() { otherwise } else { span }
+}
+
+impl Visitor for Refusals {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        if let Some(with) = query.with.as_ref().filter(|with| with.recursive) {
+            self.refuse("WITH RECURSIVE is", with.span());
+        }
+        self.set_operations(&query.body);
+        self.order_and_limit(query);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        let start = select.span();
+        if let Some(Distinct::On(exprs)) = &select.distinct {
+            self.refuse("DISTINCT ON is", exprs.first().map_or(start, Spanned::span));
+        }
+        self.joins(select);
+        if let Some(qualify) = &select.qualify {
+            self.refuse("QUALIFY is", qualify.span());
+        }
+        if select.into.is_some() {
+            self.refuse_with_hint("SELECT INTO is", start, "use CREATE TABLE … AS or INSERT INTO");
+        }
+        let foreign = [
+            ("LATERAL VIEW is", select.lateral_views.is_empty()),
+            ("TOP is", select.top.is_none()),
+            ("PREWHERE is", select.prewhere.is_none()),
+            ("CONNECT BY is", select.connect_by.is_empty()),
+            ("CLUSTER BY is", select.cluster_by.is_empty()),
+            ("DISTRIBUTE BY is", select.distribute_by.is_empty()),
+            ("SORT BY is", select.sort_by.is_empty()),
+            ("SELECT AS is", select.value_table_mode.is_none()),
+        ];
+        for (what, _) in foreign.iter().filter(|(_, absent)| !absent) {
+            self.refuse(what, start);
+        }
+        if let GroupByExpr::All(modifiers) | GroupByExpr::Expressions(_, modifiers) = &select.group_by
+            && !modifiers.is_empty()
+        {
+            self.refuse_with_hint("GROUP BY … WITH is", start, "write GROUP BY ROLLUP (…) or CUBE (…)");
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+        let span = factor.span();
+        match factor {
+            TableFactor::Table { name, args: Some(_), .. } if is_session(name) => self.session(name.span()),
+            TableFactor::Function { name, .. } if is_session(name) => self.session(name.span()),
+            TableFactor::Table { version: Some(_), .. } => self.refuse("FOR SYSTEM_TIME AS OF is", span),
+            TableFactor::Table { sample: Some(_), .. } | TableFactor::Derived { sample: Some(_), .. } => {
+                self.refuse("TABLESAMPLE is", span);
+            }
+            TableFactor::Table { with_ordinality: true, .. }
+            | TableFactor::Function { with_ordinality: true, .. }
+            | TableFactor::UNNEST { with_ordinality: true, .. } => self.refuse("WITH ORDINALITY is", span),
+            TableFactor::NestedJoin { table_with_joins, .. } if !table_with_joins.joins.is_empty() => {
+                self.refuse("joins are", table_with_joins.joins[0].relation.span());
+            }
+            TableFactor::Pivot { .. } => self.refuse("PIVOT is", span),
+            TableFactor::Unpivot { .. } => self.refuse("UNPIVOT is", span),
+            TableFactor::MatchRecognize { .. } => self.refuse("MATCH_RECOGNIZE is", span),
+            TableFactor::JsonTable { .. } | TableFactor::OpenJsonTable { .. } => self.refuse("JSON_TABLE is", span),
+            TableFactor::XmlTable { .. } => self.refuse("XMLTABLE is", span),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Function(function) => self.function(function, expr.span()),
+            Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. } => {
+                self.refuse("subqueries in expressions are", expr.span());
+            }
+            Expr::Value(value) if matches!(value.value, Value::Placeholder(_)) => {
+                self.refuse("parameters are", expr.span());
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}

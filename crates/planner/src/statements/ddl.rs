@@ -1,0 +1,143 @@
+//! CREATE and DROP.
+
+use std::sync::Arc;
+
+use super::{BoundOutcome, ScriptBinder};
+use crate::bind::{BoundQuery, RelationKind, assign, bind_view, result_schema};
+use crate::bind::Scope;
+use crate::catalog::{Relation, ViewDef};
+use crate::declare::declare;
+use crate::error::{Fault, FaultKind, Position};
+use crate::parse::statement::{CreateTable, CreateView, Drop, DropKind, Name};
+use crate::script::QueryKind;
+
+impl ScriptBinder {
+    pub(super) fn create_table(&mut self, create: &CreateTable, position: Position) -> Result<BoundOutcome, Vec<Fault>> {
+        if let Some(existing) = self.existing(&create.name) {
+            return if create.if_not_exists { Ok(BoundOutcome::Done("CREATE TABLE")) } else { Err(vec![existing]) };
+        }
+        if create.query.is_none() {
+            let relation = declare(create, None, self.registry.as_ref()).inspect_err(|_| self.break_name(&create.name))?;
+            self.register(&create.name, relation);
+            return Ok(BoundOutcome::Done("CREATE TABLE"));
+        }
+        let bound = self.create_table_as(create, position);
+        let (relation, query) = bound.inspect_err(|_| {
+            self.break_name(&create.name);
+            self.query_failed = true;
+        })?;
+        if matches!(relation, Relation::Stream(_)) {
+            self.filled.insert(create.name.text.clone());
+        }
+        self.register(&create.name, relation);
+        Ok(self.add_query(query))
+    }
+
+    /// The table and the query that fills it, neither registered.
+    pub(super) fn create_table_as(&mut self, create: &CreateTable, position: Position) -> Result<(Relation, BoundQuery), Vec<Fault>> {
+        let query = create.query.as_deref().expect("asked for by the caller");
+        let plan = self.bind_query(query)?.plan;
+        let relation = declare(create, Some(&result_schema(&plan)), self.registry.as_ref())?;
+        let (def, kind) = match &relation {
+            Relation::Table(def) => (Arc::clone(def), RelationKind::Table),
+            Relation::Stream(def) => (Arc::clone(def), RelationKind::Stream),
+            Relation::View(_) => unreachable!("a table was declared"),
+        };
+        let at_name = |message: String| vec![Fault::new(FaultKind::InvalidOption, message).at(Some(create.name.position))];
+        if !def.can_write {
+            return Err(at_name(format!("table \"{}\" cannot be written, so a query cannot fill it", def.name)));
+        }
+        if kind == RelationKind::Table {
+            self.check_options(&def, thalweg_dataflow::options::Direction::Sink)?;
+        }
+        let plan = assign(plan, &def, &[], position)?;
+        let sink = self.sink(&def, kind).map_err(|fault| vec![fault])?;
+        Ok((relation, self.bound(QueryKind::CreateTableAs, plan, sink, position)))
+    }
+
+    pub(super) fn create_view(&mut self, create: CreateView) -> Result<BoundOutcome, Vec<Fault>> {
+        if let Some(existing) = self.existing(&create.name) {
+            match self.out.catalog.relations.get(&create.name.text) {
+                _ if create.if_not_exists => return Ok(BoundOutcome::Done("CREATE VIEW")),
+                Some(Relation::View(_)) if create.or_replace => self.check_unused(&create.name, "replaced")?,
+                _ => return Err(vec![existing]),
+            }
+        }
+        let names: Vec<String> = create.columns.iter().map(|name| name.text.clone()).collect();
+        let scope = Scope { catalog: &self.out.catalog, broken: &self.broken, fixtures: None };
+        let bound = bind_view(&create.query, &names, &scope);
+        let bound = bound.inspect_err(|_| self.break_name(&create.name))?;
+        if bound.used.contains(&create.name.text) {
+            let message = format!("view \"{}\" refers to itself", create.name.text);
+            return Err(vec![Fault::new(FaultKind::Unsupported, message).at(Some(create.name.position))]);
+        }
+        let view = ViewDef {
+            name: create.name.text.clone(),
+            position: Some(create.name.position),
+            columns: names,
+            query: Arc::new(*create.query),
+            uses: bound.used,
+        };
+        self.register(&create.name, Relation::View(Arc::new(view)));
+        Ok(BoundOutcome::Done("CREATE VIEW"))
+    }
+
+    pub(super) fn drop_relations(&mut self, drop: &Drop) -> Result<BoundOutcome, Vec<Fault>> {
+        let (tag, what) = match drop.kind {
+            DropKind::Table => ("DROP TABLE", "table"),
+            DropKind::View => ("DROP VIEW", "view"),
+        };
+        for name in &drop.names {
+            if self.broken.remove(&name.text) {
+                continue;
+            }
+            let is_view = match self.out.catalog.relations.get(&name.text) {
+                None if drop.if_exists => continue,
+                None => return Err(vec![self.undefined(what, name)]),
+                Some(relation) => matches!(relation, Relation::View(_)),
+            };
+            if is_view != (drop.kind == DropKind::View) {
+                let (is, hint) = if is_view { ("view", "DROP VIEW") } else { ("table", "DROP TABLE") };
+                let fault = Fault::new(FaultKind::InvalidType, format!("\"{}\" is a {is}", name.text));
+                return Err(vec![fault.at(Some(name.position)).hint(format!("use {hint}"))]);
+            }
+            self.check_unused(name, "dropped")?;
+            self.out.catalog.relations.remove(&name.text);
+            self.checked.retain(|(checked, _)| *checked != name.text);
+        }
+        Ok(BoundOutcome::Done(tag))
+    }
+
+    /// The fault of creating what is there, where it is.
+    fn existing(&self, name: &Name) -> Option<Fault> {
+        let (what, position) = match self.out.catalog.relations.get(&name.text)? {
+            Relation::Table(def) | Relation::Stream(def) => ("table", def.position),
+            Relation::View(def) => ("view", def.position),
+        };
+        let fault = Fault::new(FaultKind::DuplicateObject, format!("{what} \"{}\" already exists", name.text));
+        let fault = fault.at(Some(name.position));
+        Some(match position {
+            Some(Position { line, column }) => fault.hint(format!("it was created at {line}:{column}")),
+            None => fault,
+        })
+    }
+
+    fn check_unused(&self, name: &Name, change: &str) -> Result<(), Vec<Fault>> {
+        let user = self.out.catalog.relations.values().find_map(|relation| match relation {
+            Relation::View(view) if view.name != name.text && view.uses.contains(&name.text) => Some(&view.name),
+            _ => None,
+        });
+        let Some(user) = user else { return Ok(()) };
+        let message = format!("\"{}\" cannot be {change}: view \"{user}\" reads it", name.text);
+        Err(vec![Fault::new(FaultKind::InvalidOption, message).at(Some(name.position)).hint(format!("DROP VIEW {user} first"))])
+    }
+
+    fn register(&mut self, name: &Name, relation: Relation) {
+        self.broken.remove(&name.text);
+        self.out.catalog.relations.insert(name.text.clone(), relation);
+    }
+
+    fn break_name(&mut self, name: &Name) {
+        self.broken.insert(name.text.clone());
+    }
+}
