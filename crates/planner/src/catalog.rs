@@ -54,8 +54,6 @@ pub struct TableDef {
     pub takes_updates: bool,
     pub can_read: bool,
     pub can_write: bool,
-    /// Where the script gives each option, while that script is planned.
-    pub option_positions: BTreeMap<String, Position>,
 }
 
 #[derive(Debug, Clone)]

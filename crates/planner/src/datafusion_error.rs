@@ -22,18 +22,23 @@ impl Fault {
 
     /// Two columns of a result with one name.
     pub fn duplicate_column(name: &str) -> Self {
-        let fault = Self::new(FaultKind::DuplicateObject, format!("the query gives two columns named \"{name}\""));
+        let fault = Self::new(
+            FaultKind::DuplicateObject,
+            format!("the query gives two columns named \"{name}\""),
+        );
         fault.hint("name one of them otherwise with AS")
     }
 }
 
 fn translate(error: &DataFusionError) -> Fault {
     match error {
-        DataFusionError::External(inner) => match (inner.downcast_ref::<Fault>(), inner.downcast_ref()) {
-            (Some(fault), _) => fault.clone(),
-            (None, Some(error)) => translate(error),
-            (None, None) => Fault::new(FaultKind::Internal, inner.to_string()),
-        },
+        DataFusionError::External(inner) => {
+            match (inner.downcast_ref::<Fault>(), inner.downcast_ref()) {
+                (Some(fault), _) => fault.clone(),
+                (None, Some(error)) => translate(error),
+                (None, None) => Fault::new(FaultKind::Internal, inner.to_string()),
+            }
+        }
         DataFusionError::Diagnostic(diagnostic, inner) => diagnosed(diagnostic, inner),
         DataFusionError::Context(_, inner) => translate(inner),
         DataFusionError::Shared(inner) => translate(inner),
@@ -43,7 +48,9 @@ fn translate(error: &DataFusionError) -> Fault {
         },
         DataFusionError::SchemaError(error, _) => schema_fault(error),
         DataFusionError::Plan(message) => planning(message),
-        DataFusionError::NotImplemented(message) => Fault::new(FaultKind::Unsupported, sentence(message)),
+        DataFusionError::NotImplemented(message) => {
+            Fault::new(FaultKind::Unsupported, sentence(message))
+        }
         DataFusionError::Internal(message) => Fault::new(FaultKind::Internal, sentence(message)),
         other => Fault::new(FaultKind::InvalidType, sentence(&other.strip_backtrace())),
     }
@@ -51,7 +58,10 @@ fn translate(error: &DataFusionError) -> Fault {
 
 fn diagnosed(diagnostic: &Diagnostic, inner: &DataFusionError) -> Fault {
     let mut fault = translate(inner);
-    if let Some(column) = diagnostic.message.strip_suffix("' must appear in GROUP BY clause because it's not an aggregate expression") {
+    if let Some(column) = diagnostic
+        .message
+        .strip_suffix("' must appear in GROUP BY clause because it's not an aggregate expression")
+    {
         let column = column.trim_start_matches('\'');
         fault = grouping(column);
     }
@@ -59,19 +69,29 @@ fn diagnosed(diagnostic: &Diagnostic, inner: &DataFusionError) -> Fault {
 }
 
 fn position(span: Span) -> Position {
-    Position { line: span.start.line, column: span.start.column }
+    Position {
+        line: span.start.line,
+        column: span.start.column,
+    }
 }
 
 fn schema_fault(error: &SchemaError) -> Fault {
     match error {
-        SchemaError::FieldNotFound { field, valid_fields } => undefined_column(field, valid_fields),
+        SchemaError::FieldNotFound {
+            field,
+            valid_fields,
+        } => undefined_column(field, valid_fields),
         SchemaError::AmbiguousReference { field } => {
-            let fault = Fault::new(FaultKind::UndefinedColumn, format!("column \"{}\" is ambiguous", field.name));
-            fault.at(field.spans.first().map(position)).hint("name its table before it, as in t.column")
+            let fault = Fault::new(
+                FaultKind::UndefinedColumn,
+                format!("column \"{}\" is ambiguous", field.name),
+            );
+            fault
+                .at(field.spans.first().map(position))
+                .hint("name its table before it, as in t.column")
         }
-        SchemaError::DuplicateQualifiedField { name, .. } | SchemaError::DuplicateUnqualifiedField { name } => {
-            Fault::duplicate_column(name)
-        }
+        SchemaError::DuplicateQualifiedField { name, .. }
+        | SchemaError::DuplicateUnqualifiedField { name } => Fault::duplicate_column(name),
     }
 }
 
@@ -80,32 +100,48 @@ fn undefined_column(field: &Column, valid: &[Column]) -> Fault {
         Some(relation) => format!("{relation}.{}", field.name),
         None => field.name.clone(),
     };
-    let fault = Fault::new(FaultKind::UndefinedColumn, format!("column \"{name}\" does not exist"));
+    let fault = Fault::new(
+        FaultKind::UndefinedColumn,
+        format!("column \"{name}\" does not exist"),
+    );
     let fault = fault.at(field.spans.first().map(position));
     let Some(known) = closest(&field.name, valid.iter().map(|column| column.name.as_str())) else {
         return fault;
     };
-    match valid.iter().find(|column| column.name == known).and_then(|column| column.relation.as_ref()) {
+    match valid
+        .iter()
+        .find(|column| column.name == known)
+        .and_then(|column| column.relation.as_ref())
+    {
         Some(table) => fault.hint(format!("table \"{table}\" has \"{known}\"")),
         None => fault.hint(format!("did you mean \"{known}\"?")),
     }
 }
 
 fn grouping(column: &str) -> Fault {
-    let message = format!("column \"{column}\" must appear in the GROUP BY clause or be used in an aggregate function");
+    let message = format!(
+        "column \"{column}\" must appear in the GROUP BY clause or be used in an aggregate function"
+    );
     Fault::new(FaultKind::Grouping, message)
 }
 
 /// What `DataFusionError::Plan` says, which is mostly text.
 fn planning(message: &str) -> Fault {
     if let Some(name) = between(message, "Invalid function '", "'") {
-        let fault = Fault::new(FaultKind::UndefinedFunction, format!("function \"{name}\" does not exist"));
-        return match between(message, "Did you mean '", "'").filter(|known| closest(name, [*known]).is_some()) {
+        let fault = Fault::new(
+            FaultKind::UndefinedFunction,
+            format!("function \"{name}\" does not exist"),
+        );
+        return match between(message, "Did you mean '", "'")
+            .filter(|known| closest(name, [*known]).is_some())
+        {
             Some(known) => fault.hint(format!("did you mean \"{known}\"?")),
             None => fault,
         };
     }
-    if message.contains("must appear in the GROUP BY clause") || message.contains("must be in the GROUP BY") {
+    if message.contains("must appear in the GROUP BY clause")
+        || message.contains("must be in the GROUP BY")
+    {
         return Fault::new(FaultKind::Grouping, sentence(message));
     }
     if message.contains("require unique expression names")
@@ -126,7 +162,11 @@ fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
 fn sentence(text: &str) -> String {
     let text = text.strip_prefix("Error during planning: ").unwrap_or(text);
     let line = text.lines().next().unwrap_or_default();
-    let line = line.split(". ").next().unwrap_or_default().trim_end_matches(['.', ' ']);
+    let line = line
+        .split(". ")
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches(['.', ' ']);
     let line = with_sql_types(line);
     match line.chars().next() {
         Some(first) if !line[first.len_utf8()..].starts_with(char::is_uppercase) => {
@@ -183,13 +223,18 @@ mod tests {
     #[test]
     fn a_fault_survives_the_way_through_datafusion() {
         let fault = Fault::new(FaultKind::NotStreamable, "no").hint("yes");
-        let error = DataFusionError::from(fault.clone()).context("rule").context("pass");
+        let error = DataFusionError::from(fault.clone())
+            .context("rule")
+            .context("pass");
         assert_eq!(Fault::from_datafusion(error), fault);
     }
 
     #[test]
     fn arrow_types_in_messages_become_those_of_sql() {
-        assert_eq!(sentence("Cannot cast Utf8 to Int64. Sorry."), "cannot cast TEXT to BIGINT");
+        assert_eq!(
+            sentence("Cannot cast Utf8 to Int64. Sorry."),
+            "cannot cast TEXT to BIGINT"
+        );
         assert_eq!(sentence("UNNEST takes lists"), "UNNEST takes lists");
     }
 }

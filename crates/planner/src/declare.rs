@@ -7,20 +7,26 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
-use thalweg_dataflow::options::{ConnectorDecl, Direction, FormatDecl, Options, Registry, TableCheck};
+use thalweg_dataflow::options::{
+    ConnectorDecl, Direction, FormatDecl, Options, Registry, TableCheck,
+};
 use thalweg_dataflow::table::BadData;
 use thalweg_dataflow::time::parse_duration;
 
 use crate::bind::check_row_expressions;
 use crate::catalog::{ColumnDef, Relation, TableDef};
-pub use columns::declared_field;
 use crate::error::{Fault, FaultKind, Position};
 use crate::options::{Given, find_connector, find_format};
-use crate::parse::statement::{CreateTable, Role};
+use crate::parse::statement::{CreateTable, OriginClause, Role};
+pub use columns::declared_field;
 
 /// The relation that `create` declares. `query` is the schema of its `AS query`, whose columns it then
 /// has. Gives every fault found.
-pub fn declare(create: &CreateTable, query: Option<&SchemaRef>, registry: &dyn Registry) -> Result<Relation, Vec<Fault>> {
+pub fn declare(
+    create: &CreateTable,
+    query: Option<&SchemaRef>,
+    registry: &dyn Registry,
+) -> Result<Relation, Vec<Fault>> {
     let mut faults = Vec::new();
     let declaration = Declaration { create, registry };
     match declaration.build(query, &mut faults) {
@@ -41,9 +47,12 @@ impl Declaration<'_> {
         let given = Given::new(&create.options, faults);
         let connector = find_connector(&given, self.registry, faults);
         let unknown_connector = connector.is_none() && given.get("connector").is_some();
-        let format = connector.and_then(|c| find_format(&given, c, self.registry, faults));
-        if !unknown_connector {
-            given.check(connector, format, &create.name, faults);
+        let format =
+            connector.and_then(|c| find_format(&given, c, &create.name, self.registry, faults));
+        match connector {
+            _ if unknown_connector => {}
+            Some(connector) => given.check(connector, format, &create.name, faults),
+            None => self.check_stream(&given, faults),
         }
         let columns = match query {
             Some(schema) => columns::of_query(create, schema, faults),
@@ -53,8 +62,44 @@ impl Declaration<'_> {
             return None;
         }
         let def = self.table(&given, connector, format, columns, faults);
-        let kind = if connector.is_some() { Relation::Table } else { Relation::Stream };
+        let kind = if connector.is_some() {
+            Relation::Table
+        } else {
+            Relation::Stream
+        };
         Some(kind(Arc::new(def)))
+    }
+
+    /// A table without a connector has no reader whose records or times there were to describe.
+    fn check_stream(&self, given: &Given<'_>, faults: &mut Vec<Fault>) {
+        let create = self.create;
+        let name = &create.name.text;
+        if let Some(first) = given.first() {
+            let message = format!("table \"{name}\" has options but no connector");
+            faults.push(
+                Fault::new(FaultKind::InvalidOption, message)
+                    .at(Some(first.key.position))
+                    .hint("add connector = '…'"),
+            );
+        }
+        let hint = "it keeps the event time and the watermark of the query that fills it";
+        let refuse = |what: &str, position: Position| {
+            let message = format!("table \"{name}\" has no connector and so no {what}");
+            Fault::new(FaultKind::InvalidOption, message)
+                .at(Some(position))
+                .hint(hint)
+        };
+        faults.extend(
+            create
+                .watermark
+                .as_ref()
+                .map(|w| refuse("WATERMARK", w.position)),
+        );
+        let generated = create
+            .columns
+            .iter()
+            .find(|c| matches!(c.origin, OriginClause::Generated(_)));
+        faults.extend(generated.map(|column| refuse("generated columns", column.name.position)));
     }
 
     fn table(
@@ -66,7 +111,9 @@ impl Declaration<'_> {
         faults: &mut Vec<Fault>,
     ) -> TableDef {
         let primary_key = columns::primary_key(self.create, &mut columns, faults);
-        let schema = Arc::new(Schema::new(columns.iter().map(|c| c.field.clone()).collect::<Vec<_>>()));
+        let schema = Arc::new(Schema::new(
+            columns.iter().map(|c| c.field.clone()).collect::<Vec<_>>(),
+        ));
         let time = time::event_time(self.create, given, &columns, faults);
         let options = connector.map_or_else(Options::default, |c| given.resolve(c, format));
         let direction = self.directions(given, connector, format, faults);
@@ -86,16 +133,18 @@ impl Declaration<'_> {
             max_event_time_ahead: positive_duration(given, "max_event_time_ahead", "1 hour"),
             bad_data: bad_data(given, faults),
             reads_changelog: format.is_some_and(|f| f.reads_changelog),
-            takes_updates: connector.is_none_or(|c| c.takes_updates) || format.is_some_and(|f| f.takes_updates),
+            takes_updates: connector.is_none_or(|c| c.takes_updates)
+                || format.is_some_and(|f| f.takes_updates),
             can_read: direction.can_read,
             can_write: direction.can_write,
-            option_positions: option_positions(self.create),
         };
         if faults.is_empty() {
             check_row_expressions(&def, faults);
         }
         if let (true, Some(direction)) = (faults.is_empty(), direction.only()) {
-            faults.extend(check_options(&def, direction, self.registry));
+            let mut positions = OptionPositions::default();
+            positions.add(self.create);
+            faults.extend(check_options(&def, direction, self.registry, &positions));
         }
         def
     }
@@ -109,7 +158,10 @@ impl Declaration<'_> {
         faults: &mut Vec<Fault>,
     ) -> Directions {
         let Some(connector) = connector else {
-            return Directions { can_read: true, can_write: true };
+            return Directions {
+                can_read: true,
+                can_write: true,
+            };
         };
         let possible = Directions {
             can_read: connector.can_read && format.is_none_or(|f| f.can_read),
@@ -124,12 +176,24 @@ impl Declaration<'_> {
             && said != role
         {
             let position = given.get("type").map(|clause| clause.value_position);
-            faults.push(Fault::new(FaultKind::InvalidOption, "option 'type' contradicts CREATE SOURCE or SINK").at(position));
+            faults.push(
+                Fault::new(
+                    FaultKind::InvalidOption,
+                    "option 'type' contradicts CREATE SOURCE or SINK",
+                )
+                .at(position),
+            );
         }
         let left = match role {
             None => possible,
-            Some(Role::Source) => Directions { can_write: false, ..possible },
-            Some(Role::Sink) => Directions { can_read: false, ..possible },
+            Some(Role::Source) => Directions {
+                can_write: false,
+                ..possible
+            },
+            Some(Role::Sink) => Directions {
+                can_read: false,
+                ..possible
+            },
         };
         if !left.can_read && !left.can_write {
             faults.push(self.useless(connector, format, role));
@@ -137,7 +201,12 @@ impl Declaration<'_> {
         left
     }
 
-    fn useless(&self, connector: &ConnectorDecl, format: Option<&FormatDecl>, role: Option<Role>) -> Fault {
+    fn useless(
+        &self,
+        connector: &ConnectorDecl,
+        format: Option<&FormatDecl>,
+        role: Option<Role>,
+    ) -> Fault {
         let what = match role {
             Some(Role::Source) => "read",
             Some(Role::Sink) => "written",
@@ -159,15 +228,26 @@ impl Directions {
     /// The direction, where there is one only.
     fn only(self) -> Option<Direction> {
         match self {
-            Self { can_read: true, can_write: false } => Some(Direction::Source),
-            Self { can_read: false, can_write: true } => Some(Direction::Sink),
+            Self {
+                can_read: true,
+                can_write: false,
+            } => Some(Direction::Source),
+            Self {
+                can_read: false,
+                can_write: true,
+            } => Some(Direction::Sink),
             _ => None,
         }
     }
 }
 
 /// Asks the connectors what single declarations of options cannot say.
-pub fn check_options(def: &TableDef, direction: Direction, registry: &dyn Registry) -> Option<Fault> {
+pub fn check_options(
+    def: &TableDef,
+    direction: Direction,
+    registry: &dyn Registry,
+    positions: &OptionPositions,
+) -> Option<Fault> {
     let check = TableCheck {
         connector: &def.connector,
         format: def.format.as_deref(),
@@ -176,7 +256,10 @@ pub fn check_options(def: &TableDef, direction: Direction, registry: &dyn Regist
         direction,
     };
     let fault = registry.check_table(&check).err()?;
-    let place = fault.option.as_ref().and_then(|option| def.option_positions.get(option)).copied();
+    let place = fault
+        .option
+        .as_ref()
+        .and_then(|option| positions.of(&def.name, option));
     Some(Fault {
         kind: FaultKind::InvalidOption,
         message: format!("table \"{}\": {}", def.name, fault.message),
@@ -187,7 +270,10 @@ pub fn check_options(def: &TableDef, direction: Direction, registry: &dyn Regist
 
 /// Whether reading ends by itself.
 pub fn is_bounded(connector: &ConnectorDecl, options: &Options) -> bool {
-    let values: BTreeMap<String, String> = options.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    let values: BTreeMap<String, String> = options
+        .iter()
+        .map(|(k, v)| (k.to_string(), v.to_string()))
+        .collect();
     (connector.bounded)(&values)
 }
 
@@ -198,18 +284,28 @@ fn positive_duration(given: &Given<'_>, name: &str, default: &str) -> Option<i64
 }
 
 fn bad_data(given: &Given<'_>, faults: &mut Vec<Fault>) -> BadData {
-    let invalid = |message: &str, position: Position| Fault::new(FaultKind::InvalidOption, message).at(Some(position));
+    let invalid = |message: &str, position: Position| {
+        Fault::new(FaultKind::InvalidOption, message).at(Some(position))
+    };
     match (given.get("bad_data"), given.get("dead_letter")) {
-        (Some(policy), Some(table)) if policy.value == "dead_letter" => BadData::DeadLetter(table.value.clone()),
+        (Some(policy), Some(table)) if policy.value == "dead_letter" => {
+            BadData::DeadLetter(table.value.clone())
+        }
         (Some(policy), None) if policy.value == "dead_letter" => {
             faults.push(
-                invalid("bad_data = 'dead_letter' needs the option 'dead_letter'", policy.value_position)
-                    .hint("dead_letter names the table to write to"),
+                invalid(
+                    "bad_data = 'dead_letter' needs the option 'dead_letter'",
+                    policy.value_position,
+                )
+                .hint("dead_letter names the table to write to"),
             );
             BadData::Fail
         }
         (_, Some(table)) => {
-            faults.push(invalid("option 'dead_letter' has no effect without bad_data = 'dead_letter'", table.key.position));
+            faults.push(invalid(
+                "option 'dead_letter' has no effect without bad_data = 'dead_letter'",
+                table.key.position,
+            ));
             BadData::Fail
         }
         (Some(policy), None) if policy.value == "drop" => BadData::Drop,
@@ -217,6 +313,24 @@ fn bad_data(given: &Given<'_>, faults: &mut Vec<Fault>) -> BadData {
     }
 }
 
-fn option_positions(create: &CreateTable) -> BTreeMap<String, Position> {
-    create.options.iter().map(|clause| (clause.key.text.clone(), clause.key.position)).collect()
+/// Where the script gives the options of its tables.
+#[derive(Debug, Default)]
+pub struct OptionPositions(BTreeMap<(String, String), Position>);
+
+impl OptionPositions {
+    pub fn add(&mut self, create: &CreateTable) {
+        let table = &create.name.text;
+        self.0.extend(
+            create
+                .options
+                .iter()
+                .map(|o| ((table.clone(), o.key.text.clone()), o.key.position)),
+        );
+    }
+
+    pub fn of(&self, table: &str, option: &str) -> Option<Position> {
+        self.0
+            .get(&(table.to_string(), option.to_string()))
+            .copied()
+    }
 }

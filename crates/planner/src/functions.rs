@@ -34,7 +34,10 @@ impl Functions {
             .build();
         datafusion_functions_json::register_all(&mut state)
             .expect("the JSON functions have names of their own");
-        Self { state, relation_planners: Vec::new() }
+        Self {
+            state,
+            relation_planners: Vec::new(),
+        }
     }
 
     pub fn state(&self) -> &SessionState {

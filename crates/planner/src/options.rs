@@ -2,22 +2,69 @@
 
 use std::collections::BTreeMap;
 
-use thalweg_dataflow::options::{ConnectorDecl, FormatDecl, OptionDecl, OptionKind, Options, Registry};
+use thalweg_dataflow::options::{
+    ConnectorDecl, FormatDecl, OptionDecl, OptionKind, Options, Registry,
+};
 
 use crate::error::{Fault, FaultKind, closest};
 use crate::parse::statement::{Name, OptionClause};
 
 /// Options of every table, whatever its connector.
 pub const TABLE_OPTIONS: &[OptionDecl] = &[
-    OptionDecl::optional("connector", OptionKind::Text, None, "The system that the table reads or writes. A table without one is an intermediate stream, filled by one INSERT of the script."),
-    OptionDecl::optional("format", OptionKind::Text, None, "How records are encoded; by default the first format of the connector."),
-    OptionDecl::optional("type", OptionKind::Choice(&["source", "sink"]), None, "Restricts the table to reading or to writing."),
-    OptionDecl::optional("event_time_field", OptionKind::Text, None, "The column with each row's event time, where WATERMARK FOR does not name it."),
-    OptionDecl::optional("watermark_field", OptionKind::Text, None, "A column with the watermark that each row claims; by default its event time less 1 second."),
-    OptionDecl::optional("idle_timeout", OptionKind::Duration, Some("5 minutes"), "How long a split without rows holds the watermark back; 0: for ever."),
-    OptionDecl::optional("max_event_time_ahead", OptionKind::Duration, Some("1 hour"), "How far an event time of an unbounded source may lie ahead of the clock before its record counts as bad; 0: no limit."),
-    OptionDecl::optional("bad_data", OptionKind::Choice(&["fail", "drop", "dead_letter"]), Some("fail"), "What happens to a record that cannot be used."),
-    OptionDecl::optional("dead_letter", OptionKind::Text, None, "The table to which bad_data = 'dead_letter' writes."),
+    OptionDecl::optional(
+        "connector",
+        OptionKind::Text,
+        None,
+        "The system that the table reads or writes. A table without one is an intermediate stream, filled by one INSERT of the script.",
+    ),
+    OptionDecl::optional(
+        "format",
+        OptionKind::Text,
+        None,
+        "How records are encoded; some connectors tell it from their other options.",
+    ),
+    OptionDecl::optional(
+        "type",
+        OptionKind::Choice(&["source", "sink"]),
+        None,
+        "Restricts the table to reading or to writing.",
+    ),
+    OptionDecl::optional(
+        "event_time_field",
+        OptionKind::Text,
+        None,
+        "The column with each row's event time, where WATERMARK FOR does not name it.",
+    ),
+    OptionDecl::optional(
+        "watermark_field",
+        OptionKind::Text,
+        None,
+        "A column with the watermark that each row claims; by default its event time less 1 second.",
+    ),
+    OptionDecl::optional(
+        "idle_timeout",
+        OptionKind::Duration,
+        Some("5 minutes"),
+        "How long a split without rows holds the watermark back; 0: for ever.",
+    ),
+    OptionDecl::optional(
+        "max_event_time_ahead",
+        OptionKind::Duration,
+        Some("1 hour"),
+        "How far an event time of an unbounded source may lie ahead of the clock before its record counts as bad; 0: no limit.",
+    ),
+    OptionDecl::optional(
+        "bad_data",
+        OptionKind::Choice(&["fail", "drop", "dead_letter"]),
+        Some("fail"),
+        "What happens to a record that cannot be used.",
+    ),
+    OptionDecl::optional(
+        "dead_letter",
+        OptionKind::Text,
+        None,
+        "The table to which bad_data = 'dead_letter' writes.",
+    ),
 ];
 
 /// A WITH list by name, with the places of its names and values.
@@ -33,7 +80,9 @@ impl<'a> Given<'a> {
         for clause in clauses {
             if given.clauses.insert(&clause.key.text, clause).is_some() {
                 let message = format!("option '{}' is given twice", clause.key.text);
-                faults.push(Fault::new(FaultKind::DuplicateObject, message).at(Some(clause.key.position)));
+                faults.push(
+                    Fault::new(FaultKind::DuplicateObject, message).at(Some(clause.key.position)),
+                );
             }
         }
         given
@@ -47,30 +96,45 @@ impl<'a> Given<'a> {
         self.get(name).map(|clause| clause.value.as_str())
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.clauses.is_empty()
+    /// The option that is written first.
+    pub fn first(&self) -> Option<&'a OptionClause> {
+        self.clauses
+            .values()
+            .copied()
+            .min_by_key(|clause| clause.key.position)
     }
 
     /// A column that an option names.
     pub fn column(&self, name: &str) -> Option<Name> {
-        self.get(name).map(|clause| Name { text: clause.value.clone(), position: clause.value_position })
+        self.get(name).map(|clause| Name {
+            text: clause.value.clone(),
+            position: clause.value_position,
+        })
     }
 
     /// Options that belong to the connector or format, with their defaults.
     pub fn resolve(&self, connector: &ConnectorDecl, format: Option<&FormatDecl>) -> Options {
         let own = |name: &str| !TABLE_OPTIONS.iter().any(|decl| decl.name == name);
         let given = self.clauses.iter().filter(|(name, _)| own(name));
-        let given = given.map(|(name, clause)| (name.to_string(), clause.value.clone())).collect();
+        let given = given
+            .map(|(name, clause)| (name.to_string(), clause.value.clone()))
+            .collect();
         let decls: Vec<OptionDecl> = declared(connector, format).copied().collect();
         Options::resolve(&given, &decls)
     }
 
     /// Checks names, values and presence against the declarations.
-    pub fn check(&self, connector: Option<&ConnectorDecl>, format: Option<&FormatDecl>, at: &Name, faults: &mut Vec<Fault>) {
-        let decls: Vec<&OptionDecl> = match connector {
-            Some(connector) => TABLE_OPTIONS.iter().chain(declared(connector, format)).collect(),
-            None => TABLE_OPTIONS.iter().collect(),
-        };
+    pub fn check(
+        &self,
+        connector: &ConnectorDecl,
+        format: Option<&FormatDecl>,
+        at: &Name,
+        faults: &mut Vec<Fault>,
+    ) {
+        let decls: Vec<&OptionDecl> = TABLE_OPTIONS
+            .iter()
+            .chain(declared(connector, format))
+            .collect();
         for clause in self.clauses.values() {
             let name = clause.key.text.as_str();
             match decls.iter().find(|decl| decl.name == name) {
@@ -78,16 +142,33 @@ impl<'a> Given<'a> {
                 None => faults.push(unknown_option(&clause.key, connector, format, &decls)),
             }
         }
-        for decl in decls.iter().filter(|decl| decl.required && self.get(decl.name).is_none()) {
+        for decl in decls
+            .iter()
+            .filter(|decl| decl.required && self.get(decl.name).is_none())
+        {
             let message = format!("table \"{}\" needs the option '{}'", at.text, decl.name);
-            let hint = format!("{} ({})", decl.meaning.trim_end_matches('.'), decl.kind.describe());
-            faults.push(Fault::new(FaultKind::InvalidOption, message).at(Some(at.position)).hint(hint));
+            let hint = format!(
+                "{} ({})",
+                decl.meaning.trim_end_matches('.'),
+                decl.kind.describe()
+            );
+            faults.push(
+                Fault::new(FaultKind::InvalidOption, message)
+                    .at(Some(at.position))
+                    .hint(hint),
+            );
         }
     }
 }
 
-fn declared<'a>(connector: &'a ConnectorDecl, format: Option<&'a FormatDecl>) -> impl Iterator<Item = &'a OptionDecl> {
-    connector.options.iter().chain(format.into_iter().flat_map(|f| f.options.iter()))
+fn declared<'a>(
+    connector: &'a ConnectorDecl,
+    format: Option<&'a FormatDecl>,
+) -> impl Iterator<Item = &'a OptionDecl> {
+    connector
+        .options
+        .iter()
+        .chain(format.into_iter().flat_map(|f| f.options.iter()))
 }
 
 fn check_value(decl: &OptionDecl, clause: &OptionClause) -> Option<Fault> {
@@ -104,24 +185,31 @@ fn check_value(decl: &OptionDecl, clause: &OptionClause) -> Option<Fault> {
 
 fn unknown_option(
     key: &Name,
-    connector: Option<&ConnectorDecl>,
+    connector: &ConnectorDecl,
     format: Option<&FormatDecl>,
     decls: &[&OptionDecl],
 ) -> Fault {
-    let of = match (connector, format) {
-        (Some(c), Some(f)) => format!(" of connector '{}' with format '{}'", c.name, f.name),
-        (Some(c), None) => format!(" of connector '{}'", c.name),
-        (None, _) => " of a table without a connector".to_string(),
-    };
-    let fault = Fault::new(FaultKind::InvalidOption, format!("unknown option '{}'{of}", key.text)).at(Some(key.position));
+    let with = format.map_or_else(String::new, |f| format!(" with format '{}'", f.name));
+    let message = format!(
+        "unknown option '{}' of connector '{}'{with}",
+        key.text, connector.name
+    );
+    let fault = Fault::new(FaultKind::InvalidOption, message).at(Some(key.position));
     match closest(&key.text, decls.iter().map(|decl| decl.name)) {
         Some(name) => fault.hint(format!("did you mean '{name}'?")),
-        None => fault.hint(format!("it takes {}", quoted(decls.iter().map(|decl| decl.name)))),
+        None => fault.hint(format!(
+            "it takes {}",
+            quoted(decls.iter().map(|decl| decl.name))
+        )),
     }
 }
 
 /// The connector that a WITH list names; `None` where it names none or an unknown one.
-pub fn find_connector<'r>(given: &Given<'_>, registry: &'r dyn Registry, faults: &mut Vec<Fault>) -> Option<&'r ConnectorDecl> {
+pub fn find_connector<'r>(
+    given: &Given<'_>,
+    registry: &'r dyn Registry,
+    faults: &mut Vec<Fault>,
+) -> Option<&'r ConnectorDecl> {
     let clause = given.get("connector")?;
     let found = registry.connector(&clause.value);
     if found.is_none() {
@@ -131,21 +219,29 @@ pub fn find_connector<'r>(given: &Given<'_>, registry: &'r dyn Registry, faults:
     found
 }
 
-/// The format of a table: the one named, or the connector's first.
+/// The format of a table: the one named, or the one that its other options say.
 pub fn find_format<'r>(
     given: &Given<'_>,
     connector: &ConnectorDecl,
+    table: &Name,
     registry: &'r dyn Registry,
     faults: &mut Vec<Fault>,
 ) -> Option<&'r FormatDecl> {
     let Some(clause) = given.get("format") else {
-        return connector.formats.first().and_then(|name| registry.format(name));
+        return default_format(given, connector, table, registry, faults);
     };
     let found = registry.format(&clause.value);
     if found.is_none() {
-        faults.push(unknown("format", clause, registry.formats().iter().map(|f| f.name).collect()));
+        faults.push(unknown(
+            "format",
+            clause,
+            registry.formats().iter().map(|f| f.name).collect(),
+        ));
     } else if !connector.formats.contains(&clause.value.as_str()) {
-        let message = format!("connector '{}' does not carry format '{}'", connector.name, clause.value);
+        let message = format!(
+            "connector '{}' does not carry format '{}'",
+            connector.name, clause.value
+        );
         let fault = Fault::new(FaultKind::InvalidOption, message).at(Some(clause.value_position));
         faults.push(match connector.formats {
             [] => fault.hint("its records have a fixed schema; leave 'format' out"),
@@ -156,8 +252,42 @@ pub fn find_format<'r>(
     found
 }
 
+fn default_format<'r>(
+    given: &Given<'_>,
+    connector: &ConnectorDecl,
+    table: &Name,
+    registry: &'r dyn Registry,
+    faults: &mut Vec<Fault>,
+) -> Option<&'r FormatDecl> {
+    let options = given
+        .clauses
+        .iter()
+        .map(|(name, clause)| (name.to_string(), clause.value.clone()))
+        .collect();
+    let format = (connector.default_format)(&options).and_then(|name| registry.format(name));
+    // A missing required option is the fault then, and the format may follow from it.
+    let complete = connector
+        .options
+        .iter()
+        .all(|decl| !decl.required || given.get(decl.name).is_some());
+    if format.is_none() && complete && !connector.formats.is_empty() {
+        let message = format!("table \"{}\" needs the option 'format'", table.text);
+        let fault = Fault::new(FaultKind::InvalidOption, message).at(Some(table.position));
+        faults.push(fault.hint(format!(
+            "connector '{}' carries {}",
+            connector.name,
+            quoted(connector.formats.iter().copied())
+        )));
+    }
+    format
+}
+
 fn unknown(what: &str, clause: &OptionClause, known: Vec<&str>) -> Fault {
-    let fault = Fault::new(FaultKind::UndefinedObject, format!("unknown {what} '{}'", clause.value)).at(Some(clause.value_position));
+    let fault = Fault::new(
+        FaultKind::UndefinedObject,
+        format!("unknown {what} '{}'", clause.value),
+    )
+    .at(Some(clause.value_position));
     match closest(&clause.value, known.iter().copied()) {
         Some(name) => fault.hint(format!("did you mean '{name}'?")),
         None => fault.hint(format!("there are {}", quoted(known))),

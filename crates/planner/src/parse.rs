@@ -38,7 +38,9 @@ pub struct ParseFault {
 pub fn parse(sql: &str) -> Vec<Parsed> {
     let dialect = StreamDialect::default();
     let mut tokens = Vec::new();
-    let broken = Tokenizer::new(&dialect, sql).tokenize_with_location_into_buf(&mut tokens).err();
+    let broken = Tokenizer::new(&dialect, sql)
+        .tokenize_with_location_into_buf(&mut tokens)
+        .err();
     let mut statements: Vec<Parsed> = tokens
         .split(|t| t.token == Token::SemiColon)
         .filter_map(|tokens| parse_one(&dialect, tokens))
@@ -53,7 +55,10 @@ pub fn parse(sql: &str) -> Vec<Parsed> {
 fn replace_broken(statements: &mut Vec<Parsed>, tokens: &[TokenWithSpan], error: TokenizerError) {
     let place = Position::from(error.location);
     let fault = Fault::new(FaultKind::Syntax, lower_first(&error.message)).at(Some(place));
-    let last = tokens.rsplit(|t| t.token == Token::SemiColon).next().unwrap_or_default();
+    let last = tokens
+        .rsplit(|t| t.token == Token::SemiColon)
+        .next()
+        .unwrap_or_default();
     let position = match first_token(last) {
         Some(first) => {
             statements.pop();
@@ -61,7 +66,13 @@ fn replace_broken(statements: &mut Vec<Parsed>, tokens: &[TokenWithSpan], error:
         }
         None => place,
     };
-    statements.push(Parsed { position, result: Err(ParseFault { fault, creates: created_name(last) }) });
+    statements.push(Parsed {
+        position,
+        result: Err(ParseFault {
+            fault,
+            creates: created_name(last),
+        }),
+    });
 }
 
 fn parse_one(dialect: &StreamDialect, tokens: &[TokenWithSpan]) -> Option<Parsed> {
@@ -75,12 +86,17 @@ fn parse_one(dialect: &StreamDialect, tokens: &[TokenWithSpan]) -> Option<Parsed
 }
 
 fn first_token(tokens: &[TokenWithSpan]) -> Option<&TokenWithSpan> {
-    tokens.iter().find(|t| !matches!(t.token, Token::Whitespace(_)))
+    tokens
+        .iter()
+        .find(|t| !matches!(t.token, Token::Whitespace(_)))
 }
 
 /// The name after `CREATE … TABLE` and the like, found without parsing.
 fn created_name(tokens: &[TokenWithSpan]) -> Option<String> {
-    let mut words = tokens.iter().filter(|t| !matches!(t.token, Token::Whitespace(_))).map(|t| &t.token);
+    let mut words = tokens
+        .iter()
+        .filter(|t| !matches!(t.token, Token::Whitespace(_)))
+        .map(|t| &t.token);
     let is = |token: &Token, word: &str| matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word));
     if !is(words.next()?, "create") {
         return None;
@@ -106,10 +122,16 @@ type Result<T, E = Fault> = std::result::Result<T, E>;
 
 impl<'a> StatementParser<'a> {
     fn new(dialect: &'a StreamDialect, tokens: &[TokenWithSpan]) -> Self {
-        let last = tokens.iter().rfind(|t| !matches!(t.token, Token::Whitespace(_)));
+        let last = tokens
+            .iter()
+            .rfind(|t| !matches!(t.token, Token::Whitespace(_)));
         let end = last.map_or(Position { line: 1, column: 1 }, |t| t.span.end.into());
         let parser = Parser::new(dialect).with_tokens_with_locations(tokens.to_vec());
-        Self { dialect, parser, end }
+        Self {
+            dialect,
+            parser,
+            end,
+        }
     }
 
     /// Goes on with other tokens in place of those not yet consumed.
@@ -146,7 +168,9 @@ impl<'a> StatementParser<'a> {
 
     fn position(&self) -> Position {
         match self.parser.peek_token_ref() {
-            TokenWithSpan { token: Token::EOF, .. } => self.end,
+            TokenWithSpan {
+                token: Token::EOF, ..
+            } => self.end,
             token => token.span.start.into(),
         }
     }
@@ -173,11 +197,19 @@ impl<'a> StatementParser<'a> {
     }
 
     fn expect(&mut self, token: &Token) -> Result<()> {
-        if self.take(token) { Ok(()) } else { self.expected(&format!("\"{token}\"")) }
+        if self.take(token) {
+            Ok(())
+        } else {
+            self.expected(&format!("\"{token}\""))
+        }
     }
 
     fn expect_words(&mut self, words: &[&str]) -> Result<()> {
-        if self.take_words(words) { Ok(()) } else { self.expected(&words.join(" ").to_uppercase()) }
+        if self.take_words(words) {
+            Ok(())
+        } else {
+            self.expected(&words.join(" ").to_uppercase())
+        }
     }
 
     fn expected<T>(&self, what: &str) -> Result<T> {
@@ -185,32 +217,58 @@ impl<'a> StatementParser<'a> {
             Token::EOF => "the end of the statement".to_string(),
             token => format!("\"{token}\""),
         };
-        Err(Fault::new(FaultKind::Syntax, format!("expected {what}, found {found}")).at(Some(self.position())))
+        Err(
+            Fault::new(FaultKind::Syntax, format!("expected {what}, found {found}"))
+                .at(Some(self.position())),
+        )
     }
 
     /// Runs a part of sqlparser's own parser.
-    fn upstream<T>(&mut self, parse: impl FnOnce(&mut Parser<'a>) -> Result<T, ParserError>) -> Result<T> {
+    fn upstream<T>(
+        &mut self,
+        parse: impl FnOnce(&mut Parser<'a>) -> Result<T, ParserError>,
+    ) -> Result<T> {
         parse(&mut self.parser).map_err(|error| syntax_fault(error, self.end))
     }
 
     fn unsupported<T>(&self, what: &str) -> Result<T> {
-        Err(Fault::new(FaultKind::Unsupported, format!("{what} not supported")).at(Some(self.position())))
+        Err(
+            Fault::new(FaultKind::Unsupported, format!("{what} not supported"))
+                .at(Some(self.position())),
+        )
     }
 }
 
 const STATEMENTS: [&str; 14] = [
-    "select", "with", "values", "create", "insert", "subscribe", "explain", "describe", "drop", "set", "reset",
-    "show", "table", "view",
+    "select",
+    "with",
+    "values",
+    "create",
+    "insert",
+    "subscribe",
+    "explain",
+    "describe",
+    "drop",
+    "set",
+    "reset",
+    "show",
+    "table",
+    "view",
 ];
 
 fn unknown_statement(word: &str) -> Fault {
     match word {
-        "update" | "delete" | "merge" | "truncate" | "alter" | "copy" | "begin" | "commit" | "rollback" | "grant"
-        | "revoke" | "prepare" | "execute" | "declare" | "fetch" | "close" => {
-            Fault::new(FaultKind::Unsupported, format!("{} is not supported", word.to_uppercase()))
-        }
+        "update" | "delete" | "merge" | "truncate" | "alter" | "copy" | "begin" | "commit"
+        | "rollback" | "grant" | "revoke" | "prepare" | "execute" | "declare" | "fetch"
+        | "close" => Fault::new(
+            FaultKind::Unsupported,
+            format!("{} is not supported", word.to_uppercase()),
+        ),
         _ => {
-            let fault = Fault::new(FaultKind::Syntax, format!("expected a statement, found \"{word}\""));
+            let fault = Fault::new(
+                FaultKind::Syntax,
+                format!("expected a statement, found \"{word}\""),
+            );
             match crate::error::closest(word, STATEMENTS) {
                 Some(known) => fault.hint(format!("did you mean {}?", known.to_uppercase())),
                 None => fault,
@@ -242,7 +300,13 @@ fn syntax_fault(error: ParserError, end: Position) -> Fault {
 fn split_place(text: &str) -> (&str, Option<Position>) {
     let parsed = text.rsplit_once(" at Line: ").and_then(|(head, place)| {
         let (line, column) = place.split_once(", Column: ")?;
-        Some((head, Position { line: line.parse().ok()?, column: column.parse().ok()? }))
+        Some((
+            head,
+            Position {
+                line: line.parse().ok()?,
+                column: column.parse().ok()?,
+            },
+        ))
     });
     match parsed {
         Some((head, position)) => (head, Some(position)),

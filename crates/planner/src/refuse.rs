@@ -5,8 +5,8 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Distinct, Expr, Function, FunctionArguments, GroupByExpr, LimitClause, ObjectName, OrderByKind, Query, Select,
-    SetExpr, SetOperator, Spanned, TableFactor, Value, Visit, Visitor,
+    Distinct, Expr, Function, FunctionArguments, GroupByExpr, LimitClause, ObjectName, OrderByKind,
+    Query, Select, SetExpr, SetOperator, Spanned, TableFactor, Value, Visit, Visitor,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 
@@ -27,7 +27,9 @@ struct Refusals {
 impl Refusals {
     fn refuse(&mut self, what: &str, span: Span) {
         let position = (span.start.line > 0).then(|| Position::from(span.start));
-        self.faults.push(Fault::new(FaultKind::Unsupported, format!("{what} not supported yet")).at(position));
+        self.faults.push(
+            Fault::new(FaultKind::Unsupported, format!("{what} not supported yet")).at(position),
+        );
     }
 
     fn refuse_with_hint(&mut self, what: &str, span: Span, hint: &str) {
@@ -37,7 +39,12 @@ impl Refusals {
     }
 
     fn set_operations(&mut self, body: &SetExpr) {
-        let SetExpr::SetOperation { op, left, right, .. } = body else { return };
+        let SetExpr::SetOperation {
+            op, left, right, ..
+        } = body
+        else {
+            return;
+        };
         self.set_operations(left);
         self.set_operations(right);
         if *op != SetOperator::Union {
@@ -48,16 +55,26 @@ impl Refusals {
     fn order_and_limit(&mut self, query: &Query) {
         if let Some(order_by) = &query.order_by {
             let span = match &order_by.kind {
-                OrderByKind::Expressions(exprs) => exprs.first().map_or(Span::empty(), Spanned::span),
+                OrderByKind::Expressions(exprs) => {
+                    exprs.first().map_or(Span::empty(), Spanned::span)
+                }
                 OrderByKind::All(_) => Span::empty(),
             };
             self.refuse("ORDER BY is", span);
         }
         match &query.limit_clause {
-            Some(LimitClause::LimitOffset { limit: Some(expr), .. } | LimitClause::OffsetCommaLimit { limit: expr, .. }) => {
+            Some(
+                LimitClause::LimitOffset {
+                    limit: Some(expr), ..
+                }
+                | LimitClause::OffsetCommaLimit { limit: expr, .. },
+            ) => {
                 self.refuse("LIMIT is", expr.span());
             }
-            Some(LimitClause::LimitOffset { offset: Some(offset), .. }) => {
+            Some(LimitClause::LimitOffset {
+                offset: Some(offset),
+                ..
+            }) => {
                 self.refuse("OFFSET is", offset.value.span());
             }
             _ => {}
@@ -99,7 +116,11 @@ impl Refusals {
     }
 
     fn session(&mut self, span: Span) {
-        self.refuse_with_hint("session windows are", span, "use tumble(width) or hop(slide, width)");
+        self.refuse_with_hint(
+            "session windows are",
+            span,
+            "use tumble(width) or hop(slide, width)",
+        );
     }
 }
 
@@ -109,7 +130,11 @@ fn is_session(name: &ObjectName) -> bool {
 
 fn name_span(name: &ObjectName, otherwise: Span) -> Span {
     let span = name.span();
-    if span == Span::empty() { otherwise } else { span }
+    if span == Span::empty() {
+        otherwise
+    } else {
+        span
+    }
 }
 
 impl Visitor for Refusals {
@@ -134,7 +159,11 @@ impl Visitor for Refusals {
             self.refuse("QUALIFY is", qualify.span());
         }
         if select.into.is_some() {
-            self.refuse_with_hint("SELECT INTO is", start, "use CREATE TABLE … AS or INSERT INTO");
+            self.refuse_with_hint(
+                "SELECT INTO is",
+                start,
+                "use CREATE TABLE … AS or INSERT INTO",
+            );
         }
         let foreign = [
             ("LATERAL VIEW is", select.lateral_views.is_empty()),
@@ -149,10 +178,15 @@ impl Visitor for Refusals {
         for (what, _) in foreign.iter().filter(|(_, absent)| !absent) {
             self.refuse(what, start);
         }
-        if let GroupByExpr::All(modifiers) | GroupByExpr::Expressions(_, modifiers) = &select.group_by
+        if let GroupByExpr::All(modifiers) | GroupByExpr::Expressions(_, modifiers) =
+            &select.group_by
             && !modifiers.is_empty()
         {
-            self.refuse_with_hint("GROUP BY … WITH is", start, "write GROUP BY ROLLUP (…) or CUBE (…)");
+            self.refuse_with_hint(
+                "GROUP BY … WITH is",
+                start,
+                "write GROUP BY ROLLUP (…) or CUBE (…)",
+            );
         }
         ControlFlow::Continue(())
     }
@@ -160,22 +194,46 @@ impl Visitor for Refusals {
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
         let span = factor.span();
         match factor {
-            TableFactor::Table { name, args: Some(_), .. } if is_session(name) => self.session(name.span()),
+            TableFactor::Table {
+                name,
+                args: Some(_),
+                ..
+            } if is_session(name) => self.session(name.span()),
             TableFactor::Function { name, .. } if is_session(name) => self.session(name.span()),
-            TableFactor::Table { version: Some(_), .. } => self.refuse("FOR SYSTEM_TIME AS OF is", span),
-            TableFactor::Table { sample: Some(_), .. } | TableFactor::Derived { sample: Some(_), .. } => {
+            TableFactor::Table {
+                version: Some(_), ..
+            } => self.refuse("FOR SYSTEM_TIME AS OF is", span),
+            TableFactor::Table {
+                sample: Some(_), ..
+            }
+            | TableFactor::Derived {
+                sample: Some(_), ..
+            } => {
                 self.refuse("TABLESAMPLE is", span);
             }
-            TableFactor::Table { with_ordinality: true, .. }
-            | TableFactor::Function { with_ordinality: true, .. }
-            | TableFactor::UNNEST { with_ordinality: true, .. } => self.refuse("WITH ORDINALITY is", span),
-            TableFactor::NestedJoin { table_with_joins, .. } if !table_with_joins.joins.is_empty() => {
+            TableFactor::Table {
+                with_ordinality: true,
+                ..
+            }
+            | TableFactor::Function {
+                with_ordinality: true,
+                ..
+            }
+            | TableFactor::UNNEST {
+                with_ordinality: true,
+                ..
+            } => self.refuse("WITH ORDINALITY is", span),
+            TableFactor::NestedJoin {
+                table_with_joins, ..
+            } if !table_with_joins.joins.is_empty() => {
                 self.refuse("joins are", table_with_joins.joins[0].relation.span());
             }
             TableFactor::Pivot { .. } => self.refuse("PIVOT is", span),
             TableFactor::Unpivot { .. } => self.refuse("UNPIVOT is", span),
             TableFactor::MatchRecognize { .. } => self.refuse("MATCH_RECOGNIZE is", span),
-            TableFactor::JsonTable { .. } | TableFactor::OpenJsonTable { .. } => self.refuse("JSON_TABLE is", span),
+            TableFactor::JsonTable { .. } | TableFactor::OpenJsonTable { .. } => {
+                self.refuse("JSON_TABLE is", span)
+            }
             TableFactor::XmlTable { .. } => self.refuse("XMLTABLE is", span),
             _ => {}
         }

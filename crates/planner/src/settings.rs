@@ -122,7 +122,8 @@ impl Settings {
                 self.changed.remove(decl.name);
             }
             SetValue::To { text, position } => {
-                self.changed.insert(decl.name, checked(decl, text, *position)?);
+                self.changed
+                    .insert(decl.name, checked(decl, text, *position)?);
             }
         }
         Ok(())
@@ -152,15 +153,18 @@ impl Settings {
 
     pub fn for_query(&self) -> QuerySettings {
         let nanos = |name| parse_duration(self.value(name)).ok();
-        let bytes = |name| parse_bytes(self.value(name)).expect("sizes are checked when they are set");
+        let bytes =
+            |name| parse_bytes(self.value(name)).expect("sizes are checked when they are set");
         let count = |name| self.value(name).parse::<u64>().ok();
         QuerySettings {
             updating_ttl: nanos("updating_ttl").filter(|ttl| *ttl > 0),
             job: JobSettings {
-                flush_interval: nanos("pipeline.update-aggregate-flush-interval").expect("durations are checked when they are set"),
+                flush_interval: nanos("pipeline.update-aggregate-flush-interval")
+                    .expect("durations are checked when they are set"),
                 epoch_max_rows: count("pipeline.epoch_max_rows"),
                 epoch_max_bytes: bytes("pipeline.epoch_max_bytes"),
-                checkpoint_interval: nanos("checkpoint.interval").expect("durations are checked when they are set"),
+                checkpoint_interval: nanos("checkpoint.interval")
+                    .expect("durations are checked when they are set"),
                 parallelism: count("pipeline.parallelism").map(|n| n as usize),
                 state_memory: bytes("state.memory"),
             },
@@ -170,7 +174,11 @@ impl Settings {
     fn value(&self, name: &str) -> &str {
         let changed = self.changed.get(name).map(String::as_str);
         changed.unwrap_or_else(|| {
-            SETTINGS.iter().find(|decl| decl.name == name).expect("names come from the declarations").default
+            SETTINGS
+                .iter()
+                .find(|decl| decl.name == name)
+                .expect("names come from the declarations")
+                .default
         })
     }
 }
@@ -184,7 +192,11 @@ fn find(name: &Name) -> Result<&'static SettingDecl, Fault> {
     if let Some(decl) = SETTINGS.iter().find(|decl| canonical(decl.name) == wanted) {
         return Ok(decl);
     }
-    let fault = Fault::new(FaultKind::UndefinedObject, format!("unknown setting \"{}\"", name.text)).at(Some(name.position));
+    let fault = Fault::new(
+        FaultKind::UndefinedObject,
+        format!("unknown setting \"{}\"", name.text),
+    )
+    .at(Some(name.position));
     let names = SETTINGS.iter().map(|decl| decl.name);
     Err(match closest(&name.text.to_lowercase(), names) {
         Some(known) => fault.hint(format!("did you mean \"{known}\"?")),
@@ -194,11 +206,19 @@ fn find(name: &Name) -> Result<&'static SettingDecl, Fault> {
 
 /// `text` as SHOW gives it back.
 fn checked(decl: &SettingDecl, text: &str, position: Position) -> Result<String, Fault> {
-    if let Some(word) = decl.words.iter().find(|word| word.eq_ignore_ascii_case(text)) {
+    if let Some(word) = decl
+        .words
+        .iter()
+        .find(|word| word.eq_ignore_ascii_case(text))
+    {
         return Ok(word.to_string());
     }
     let invalid = |error: String| {
-        let fault = Fault::new(FaultKind::InvalidOption, format!("setting \"{}\": {error}", decl.name)).at(Some(position));
+        let fault = Fault::new(
+            FaultKind::InvalidOption,
+            format!("setting \"{}\": {error}", decl.name),
+        )
+        .at(Some(position));
         match decl.words {
             [] => fault,
             words => fault.hint(format!("or '{}'", words.join("', '"))),
@@ -206,7 +226,9 @@ fn checked(decl: &SettingDecl, text: &str, position: Position) -> Result<String,
     };
     if let OptionKind::Choice(words) = decl.kind {
         let known = words.iter().find(|word| word.eq_ignore_ascii_case(text));
-        return known.map(|word| word.to_string()).ok_or_else(|| invalid(format!("'{text}' is not supported")));
+        return known
+            .map(|word| word.to_string())
+            .ok_or_else(|| invalid(format!("'{text}' is not supported")));
     }
     decl.kind.check(text).map_err(invalid)?;
     let (zero, negative) = match decl.kind {
@@ -229,18 +251,32 @@ mod tests {
     use super::*;
 
     fn name(text: &str) -> Name {
-        Name { text: text.into(), position: Position { line: 1, column: 5 } }
+        Name {
+            text: text.into(),
+            position: Position { line: 1, column: 5 },
+        }
     }
 
     fn set(settings: &mut Settings, setting: &str, value: &str) -> Result<(), String> {
-        let value = SetValue::To { text: value.into(), position: Position { line: 1, column: 20 } };
-        settings.set(&name(setting), &value).map_err(|fault| fault.to_string())
+        let value = SetValue::To {
+            text: value.into(),
+            position: Position {
+                line: 1,
+                column: 20,
+            },
+        };
+        settings
+            .set(&name(setting), &value)
+            .map_err(|fault| fault.to_string())
     }
 
     #[test]
     fn defaults_are_those_of_the_vocabulary() {
         let ours = QuerySettings::default();
-        assert_eq!(format!("{:?}", ours.job), format!("{:?}", JobSettings::default()));
+        assert_eq!(
+            format!("{:?}", ours.job),
+            format!("{:?}", JobSettings::default())
+        );
         assert_eq!(ours.updating_ttl, Some(86_400_000_000_000), "semantics 5.1");
     }
 
@@ -253,7 +289,11 @@ mod tests {
         ] {
             let mut settings = Settings::default();
             set(&mut settings, spelling, "250 ms").unwrap();
-            assert_eq!(settings.for_query().job.flush_interval, 250_000_000, "{spelling}");
+            assert_eq!(
+                settings.for_query().job.flush_interval,
+                250_000_000,
+                "{spelling}"
+            );
         }
     }
 
@@ -270,16 +310,36 @@ mod tests {
     fn wrong_values_and_names_are_faults_with_a_way_out() {
         let mut settings = Settings::default();
         for (setting, value, error) in [
-            ("updating_tll", "1 day", "unknown setting \"updating_tll\" at 1:5 · hint: did you mean \"updating_ttl\"?"),
-            ("colour", "red", "unknown setting \"colour\" at 1:5 · hint: SHOW ALL lists the settings"),
+            (
+                "updating_tll",
+                "1 day",
+                "unknown setting \"updating_tll\" at 1:5 · hint: did you mean \"updating_ttl\"?",
+            ),
+            (
+                "colour",
+                "red",
+                "unknown setting \"colour\" at 1:5 · hint: SHOW ALL lists the settings",
+            ),
             (
                 "updating_ttl",
                 "10",
                 "setting \"updating_ttl\": '10' has no unit; write for example '10 seconds' at 1:20 · hint: or 'infinite'",
             ),
-            ("updating_ttl", "-1 hour", "setting \"updating_ttl\": it must be above zero, not '-1 hour' at 1:20 · hint: or 'infinite'"),
-            ("pipeline.parallelism", "0", "setting \"pipeline.parallelism\": it must be above zero, not '0' at 1:20 · hint: or 'auto'"),
-            ("timezone", "Europe/Berlin", "setting \"timezone\": 'Europe/Berlin' is not supported at 1:20"),
+            (
+                "updating_ttl",
+                "-1 hour",
+                "setting \"updating_ttl\": it must be above zero, not '-1 hour' at 1:20 · hint: or 'infinite'",
+            ),
+            (
+                "pipeline.parallelism",
+                "0",
+                "setting \"pipeline.parallelism\": it must be above zero, not '0' at 1:20 · hint: or 'auto'",
+            ),
+            (
+                "timezone",
+                "Europe/Berlin",
+                "setting \"timezone\": 'Europe/Berlin' is not supported at 1:20",
+            ),
         ] {
             assert_eq!(set(&mut settings, setting, value), Err(error.to_string()));
         }
@@ -292,7 +352,10 @@ mod tests {
         set(&mut settings, "state.memory", "2 GiB").unwrap();
         set(&mut settings, "pipeline.parallelism", "3").unwrap();
         settings.reset(Some(&name("state_memory"))).unwrap();
-        assert_eq!(settings.show(&name("state.memory")).unwrap(), ("state.memory", "1 GiB"));
+        assert_eq!(
+            settings.show(&name("state.memory")).unwrap(),
+            ("state.memory", "1 GiB")
+        );
         assert_eq!(settings.for_query().job.parallelism, Some(3));
         settings.reset(None).unwrap();
         assert_eq!(settings.for_query().job.parallelism, None);

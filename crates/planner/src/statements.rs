@@ -13,9 +13,12 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::Query;
 use thalweg_dataflow::options::{Direction, Registry};
 
-use crate::bind::{Bound, BoundQuery, BoundSink, Fixtures, RelationKind, Scope, assign, bind_query, result_schema, scans};
+use crate::bind::{
+    Bound, BoundQuery, BoundSink, Fixtures, RelationKind, Scope, assign, bind_query, result_schema,
+    scans,
+};
 use crate::catalog::{Catalog, Relation, TableDef};
-use crate::declare::check_options;
+use crate::declare::{OptionPositions, check_options};
 use crate::error::{Fault, FaultKind, Position, closest};
 use crate::parse::statement::{Insert, Name, Show, Statement};
 use crate::parse::{Parsed, parse};
@@ -37,7 +40,10 @@ pub struct BoundScript {
 #[derive(Debug)]
 pub enum BoundOutcome {
     Done(&'static str),
-    Rows { columns: Vec<String>, rows: Vec<Vec<String>> },
+    Rows {
+        columns: Vec<String>,
+        rows: Vec<Vec<String>>,
+    },
     /// Position in `queries`.
     Query(usize),
     /// Position in `explained`.
@@ -66,6 +72,7 @@ pub fn bind_script(
         broken: BTreeSet::new(),
         filled: BTreeSet::new(),
         checked: Vec::new(),
+        option_positions: OptionPositions::default(),
         query_failed: false,
         faults: Vec::new(),
     };
@@ -86,6 +93,7 @@ struct ScriptBinder {
     filled: BTreeSet<String>,
     /// Tables whose options the connectors have seen for a direction.
     checked: Vec<(String, Direction)>,
+    option_positions: OptionPositions,
     query_failed: bool,
     faults: Vec<Fault>,
 }
@@ -111,13 +119,18 @@ impl ScriptBinder {
         match result {
             Ok(value) => Some(value),
             Err(faults) => {
-                self.faults.extend(faults.into_iter().map(|fault| fault.at(Some(position))));
+                self.faults
+                    .extend(faults.into_iter().map(|fault| fault.at(Some(position))));
                 None
             }
         }
     }
 
-    fn execute(&mut self, statement: Statement, position: Position) -> Result<BoundOutcome, Vec<Fault>> {
+    fn execute(
+        &mut self,
+        statement: Statement,
+        position: Position,
+    ) -> Result<BoundOutcome, Vec<Fault>> {
         let one = |fault: Fault| vec![fault];
         match statement {
             Statement::CreateTable(create) => self.create_table(&create, position),
@@ -148,7 +161,11 @@ impl ScriptBinder {
         BoundOutcome::Query(self.out.queries.len() - 1)
     }
 
-    fn explain(&mut self, inner: Statement, position: Position) -> Result<BoundOutcome, Vec<Fault>> {
+    fn explain(
+        &mut self,
+        inner: Statement,
+        position: Position,
+    ) -> Result<BoundOutcome, Vec<Fault>> {
         let query = match inner {
             Statement::CreateTable(create) => self.create_table_as(&create, position)?.1,
             inner => self.bind(inner, position)?,
@@ -161,7 +178,11 @@ impl ScriptBinder {
     fn bind(&mut self, statement: Statement, position: Position) -> Result<BoundQuery, Vec<Fault>> {
         let bound = match statement {
             Statement::Query { query, subscribe } => {
-                let kind = if subscribe { QueryKind::Subscribe } else { QueryKind::Select };
+                let kind = if subscribe {
+                    QueryKind::Subscribe
+                } else {
+                    QueryKind::Select
+                };
                 self.select(&query, kind, position)
             }
             Statement::Insert(insert) => self.insert(&insert, position),
@@ -171,7 +192,12 @@ impl ScriptBinder {
         bound
     }
 
-    fn select(&mut self, query: &Query, kind: QueryKind, position: Position) -> Result<BoundQuery, Vec<Fault>> {
+    fn select(
+        &mut self,
+        query: &Query,
+        kind: QueryKind,
+        position: Position,
+    ) -> Result<BoundQuery, Vec<Fault>> {
         let plan = self.bind_query(query)?.plan;
         let sink = BoundSink::result(self.statement(), result_schema(&plan));
         Ok(self.bound(kind, plan, sink, position))
@@ -190,16 +216,23 @@ impl ScriptBinder {
         };
         let (def, kind) = relation;
         let plan = assign(plan, &def, &insert.columns, position)?;
-        let sink = self.sink(&def, kind).map_err(|fault| vec![fault.at(Some(insert.table.position))])?;
+        let sink = self
+            .sink(&def, kind)
+            .map_err(|fault| vec![fault.at(Some(insert.table.position))])?;
         Ok(self.bound(QueryKind::Insert, plan, sink, position))
     }
 
     /// The table that an INSERT names; `None` where its own statement is faulty.
-    fn insert_target(&mut self, name: &Name) -> Result<Option<(Arc<TableDef>, RelationKind)>, Vec<Fault>> {
+    fn insert_target(
+        &mut self,
+        name: &Name,
+    ) -> Result<Option<(Arc<TableDef>, RelationKind)>, Vec<Fault>> {
         if self.broken.contains(&name.text) {
             return Ok(None);
         }
-        let invalid = |message: String| vec![Fault::new(FaultKind::InvalidOption, message).at(Some(name.position))];
+        let invalid = |message: String| {
+            vec![Fault::new(FaultKind::InvalidOption, message).at(Some(name.position))]
+        };
         match self.out.catalog.relations.get(&name.text) {
             Some(Relation::Table(def)) if def.can_write => {
                 let def = Arc::clone(def);
@@ -214,16 +247,26 @@ impl ScriptBinder {
                 self.filled.insert(name.text.clone());
                 Ok(Some((Arc::clone(def), RelationKind::Stream)))
             }
-            Some(Relation::View(_)) => Err(invalid(format!("\"{}\" is a view and cannot be written", name.text))),
+            Some(Relation::View(_)) => Err(invalid(format!(
+                "\"{}\" is a view and cannot be written",
+                name.text
+            ))),
             None => Err(vec![self.undefined("table", name)]),
         }
     }
 
     /// Binds a query and has the connectors check the tables that it reads.
     fn bind_query(&mut self, query: &Query) -> Result<Bound, Vec<Fault>> {
-        let scope = Scope { catalog: &self.out.catalog, broken: &self.broken, fixtures: Some(&self.fixtures) };
+        let scope = Scope {
+            catalog: &self.out.catalog,
+            broken: &self.broken,
+            fixtures: Some(&self.fixtures),
+        };
         let bound = bind_query(query, &scope)?;
-        for table in scans(&bound.plan).iter().filter(|table| table.kind == RelationKind::Table) {
+        for table in scans(&bound.plan)
+            .iter()
+            .filter(|table| table.kind == RelationKind::Table)
+        {
             self.check_options(&table.def, Direction::Source)?;
         }
         Ok(bound)
@@ -235,12 +278,31 @@ impl ScriptBinder {
             return Ok(());
         }
         self.checked.push(key);
-        check_options(def, direction, self.registry.as_ref()).map_or(Ok(()), |fault| Err(vec![fault]))
+        check_options(
+            def,
+            direction,
+            self.registry.as_ref(),
+            &self.option_positions,
+        )
+        .map_or(Ok(()), |fault| Err(vec![fault]))
     }
 
-    fn bound(&self, kind: QueryKind, plan: LogicalPlan, sink: BoundSink, position: Position) -> BoundQuery {
+    fn bound(
+        &self,
+        kind: QueryKind,
+        plan: LogicalPlan,
+        sink: BoundSink,
+        position: Position,
+    ) -> BoundQuery {
         let settings = self.out.settings.for_query();
-        BoundQuery { statement: self.statement(), kind, plan, sink, settings, position: Some(position) }
+        BoundQuery {
+            statement: self.statement(),
+            kind,
+            plan,
+            sink,
+            settings,
+            position: Some(position),
+        }
     }
 
     fn sink(&self, def: &Arc<TableDef>, kind: RelationKind) -> Result<BoundSink, Fault> {
@@ -253,9 +315,15 @@ impl ScriptBinder {
     }
 
     fn undefined(&self, what: &str, name: &Name) -> Fault {
-        let fault = Fault::new(FaultKind::UndefinedTable, format!("{what} \"{}\" does not exist", name.text));
+        let fault = Fault::new(
+            FaultKind::UndefinedTable,
+            format!("{what} \"{}\" does not exist", name.text),
+        );
         let fault = fault.at(Some(name.position));
-        match closest(&name.text, self.out.catalog.relations.keys().map(String::as_str)) {
+        match closest(
+            &name.text,
+            self.out.catalog.relations.keys().map(String::as_str),
+        ) {
             Some(known) => fault.hint(format!("did you mean \"{known}\"?")),
             None => fault,
         }
@@ -279,9 +347,15 @@ impl ScriptBinder {
         for name in names.iter().filter(|name| !self.broken.contains(*name)) {
             let fault = match self.out.catalog.relations.get(name) {
                 Some(Relation::Table(_)) => continue,
-                Some(_) => Fault::new(FaultKind::InvalidOption, format!("fixture of \"{name}\", which is no table with a connector")),
+                Some(_) => Fault::new(
+                    FaultKind::InvalidOption,
+                    format!("fixture of \"{name}\", which is no table with a connector"),
+                ),
                 None => {
-                    let fault = Fault::new(FaultKind::UndefinedTable, format!("fixture of table \"{name}\", which does not exist"));
+                    let fault = Fault::new(
+                        FaultKind::UndefinedTable,
+                        format!("fixture of table \"{name}\", which does not exist"),
+                    );
                     match closest(name, self.out.catalog.relations.keys().map(String::as_str)) {
                         Some(known) => fault.hint(format!("did you mean \"{known}\"?")),
                         None => fault,

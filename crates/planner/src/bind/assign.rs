@@ -18,11 +18,18 @@ use crate::types::{sql_name, sql_name_of};
 ///
 /// Faults: too many or too few columns, a column that cannot be written, a type that does not fit,
 /// a NOT NULL column without a value.
-pub fn assign(plan: LogicalPlan, table: &TableDef, names: &[Name], at: Position) -> Result<LogicalPlan, Vec<Fault>> {
+pub fn assign(
+    plan: LogicalPlan,
+    table: &TableDef,
+    names: &[Name],
+    at: Position,
+) -> Result<LogicalPlan, Vec<Fault>> {
     let targets = targets(table, names)?;
     let n_columns = plan.schema().fields().len();
     if targets.len() != n_columns {
-        return Err(vec![wrong_count(table, &targets, names, n_columns).at(Some(at))]);
+        return Err(vec![
+            wrong_count(table, &targets, names, n_columns).at(Some(at)),
+        ]);
     }
     let mut faults = Vec::new();
     let mut exprs = Vec::new();
@@ -34,7 +41,11 @@ pub fn assign(plan: LogicalPlan, table: &TableDef, names: &[Name], at: Position)
         };
         match expr {
             Ok(expr) => exprs.push(expr.alias(field.name())),
-            Err(fault) => faults.push(fault.at(source.and_then(|i| names.get(i)).map(|n| n.position)).at(Some(at))),
+            Err(fault) => faults.push(
+                fault
+                    .at(source.and_then(|i| names.get(i)).map(|n| n.position))
+                    .at(Some(at)),
+            ),
         }
     }
     if !faults.is_empty() {
@@ -45,11 +56,18 @@ pub fn assign(plan: LogicalPlan, table: &TableDef, names: &[Name], at: Position)
 
 /// The columns of a table that an INSERT fills: those of the record.
 pub fn written_fields(table: &TableDef) -> impl Iterator<Item = &Field> {
-    table.columns.iter().filter(|c| matches!(c.origin, ColumnOrigin::Physical)).map(|c| &c.field)
+    table
+        .columns
+        .iter()
+        .filter(|c| matches!(c.origin, ColumnOrigin::Physical))
+        .map(|c| &c.field)
 }
 
 fn project(plan: LogicalPlan, exprs: Vec<Expr>) -> Result<LogicalPlan, Fault> {
-    LogicalPlanBuilder::from(plan).project(exprs).and_then(LogicalPlanBuilder::build).map_err(Fault::from_datafusion)
+    LogicalPlanBuilder::from(plan)
+        .project(exprs)
+        .and_then(LogicalPlanBuilder::build)
+        .map_err(Fault::from_datafusion)
 }
 
 /// Names of the columns that the query's fill, in its order.
@@ -65,15 +83,25 @@ fn targets<'a>(table: &'a TableDef, names: &'a [Name]) -> Result<Vec<&'a String>
             None => targets.push(&name.text),
         }
     }
-    if faults.is_empty() { Ok(targets) } else { Err(faults) }
+    if faults.is_empty() {
+        Ok(targets)
+    } else {
+        Err(faults)
+    }
 }
 
 fn check_target(table: &TableDef, name: &Name, before: &[&String]) -> Option<Fault> {
     if before.contains(&&name.text) {
-        return Some(Fault::new(FaultKind::DuplicateObject, format!("column \"{}\" is named twice", name.text)));
+        return Some(Fault::new(
+            FaultKind::DuplicateObject,
+            format!("column \"{}\" is named twice", name.text),
+        ));
     }
     let Some(column) = table.columns.iter().find(|c| *c.field.name() == name.text) else {
-        let message = format!("column \"{}\" of table \"{}\" does not exist", name.text, table.name);
+        let message = format!(
+            "column \"{}\" of table \"{}\" does not exist",
+            name.text, table.name
+        );
         let fault = Fault::new(FaultKind::UndefinedColumn, message);
         let known = closest(&name.text, written_fields(table).map(|f| f.name().as_str()));
         return Some(match known {
@@ -86,31 +114,53 @@ fn check_target(table: &TableDef, name: &Name, before: &[&String]) -> Option<Fau
         ColumnOrigin::Generated(_) => "generated",
         ColumnOrigin::Metadata(_) => "metadata",
     };
-    let message = format!("column \"{}\" of table \"{}\" is {what} and cannot be written", name.text, table.name);
+    let message = format!(
+        "column \"{}\" of table \"{}\" is {what} and cannot be written",
+        name.text, table.name
+    );
     Some(Fault::new(FaultKind::InvalidOption, message))
 }
 
 fn wrong_count(table: &TableDef, targets: &[&String], names: &[Name], n_columns: usize) -> Fault {
     let message = match names {
-        [] => format!("table \"{}\" has {}, but the query gives {n_columns}", table.name, columns(targets.len())),
-        _ => format!("INSERT names {}, but the query gives {n_columns}", columns(targets.len())),
+        [] => format!(
+            "table \"{}\" has {}, but the query gives {n_columns}",
+            table.name,
+            columns(targets.len())
+        ),
+        _ => format!(
+            "INSERT names {}, but the query gives {n_columns}",
+            columns(targets.len())
+        ),
     };
     let fault = Fault::new(FaultKind::Syntax, message);
     if names.is_empty() && n_columns < targets.len() {
         let first: Vec<_> = targets[..n_columns].iter().map(|s| s.as_str()).collect();
-        fault.hint(format!("name those to fill: INSERT INTO {} ({}) …", table.name, first.join(", ")))
+        fault.hint(format!(
+            "name those to fill: INSERT INTO {} ({}) …",
+            table.name,
+            first.join(", ")
+        ))
     } else {
         fault
     }
 }
 
 fn columns(n: usize) -> String {
-    if n == 1 { "1 column".into() } else { format!("{n} columns") }
+    if n == 1 {
+        "1 column".into()
+    } else {
+        format!("{n} columns")
+    }
 }
 
 fn missing(table: &TableDef, field: &Field) -> Result<Expr, Fault> {
     if !field.is_nullable() {
-        let message = format!("column \"{}\" of table \"{}\" is NOT NULL and gets no value", field.name(), table.name);
+        let message = format!(
+            "column \"{}\" of table \"{}\" is NOT NULL and gets no value",
+            field.name(),
+            table.name
+        );
         return Err(Fault::new(FaultKind::InvalidType, message));
     }
     let null = ScalarValue::try_from(field.data_type()).map_err(Fault::from_datafusion)?;
@@ -118,7 +168,12 @@ fn missing(table: &TableDef, field: &Field) -> Result<Expr, Fault> {
 }
 
 /// Column `index` of the plan as a value of `field`.
-fn convert(plan: &LogicalPlan, index: usize, table: &TableDef, field: &Field) -> Result<Expr, Fault> {
+fn convert(
+    plan: &LogicalPlan,
+    index: usize,
+    table: &TableDef,
+    field: &Field,
+) -> Result<Expr, Fault> {
     let (qualifier, source) = plan.schema().qualified_field(index);
     let value = Expr::Column(Column::new(qualifier.cloned(), source.name()));
     let to = field.data_type();
@@ -132,7 +187,10 @@ fn convert(plan: &LogicalPlan, index: usize, table: &TableDef, field: &Field) ->
     match assignment(from, to) {
         Some(Assignment::Same) => Ok(value),
         Some(Assignment::Cast) => Ok(cast(value, to)),
-        Some(Assignment::Round) => Ok(cast(datafusion::functions::math::expr_fn::round(vec![value]), to)),
+        Some(Assignment::Round) => Ok(cast(
+            datafusion::functions::math::expr_fn::round(vec![value]),
+            to,
+        )),
         Some(Assignment::RoundDecimal(whole)) => Ok(cast(cast(value, &whole), to)),
         Some(Assignment::JsonToText) => Ok(json_union_to_text_udf().call(vec![value])),
         None => Err(mismatch(table, field, source)),
@@ -153,7 +211,11 @@ fn mismatch(table: &TableDef, field: &Field, source: &Field) -> Fault {
     );
     let fault = Fault::new(FaultKind::InvalidType, message);
     if *source.data_type() == *JSON_UNION_DATA_TYPE {
-        fault.hint(format!("take the value out as its type: ({} …)::{}", source.name(), sql_name(field.data_type())))
+        fault.hint(format!(
+            "take the value out as its type: ({} …)::{}",
+            source.name(),
+            sql_name(field.data_type())
+        ))
     } else {
         fault.hint(format!("CAST it to {}", sql_name(field.data_type())))
     }
@@ -188,15 +250,31 @@ fn assignment(from: &DataType, to: &DataType) -> Option<Assignment> {
         }
         (from, to) if from.is_numeric() && to.is_numeric() => plain(true),
         (from, to) if is_text(to) && *from == *JSON_UNION_DATA_TYPE => Some(Assignment::JsonToText),
-        (from, to) if is_text(to) => plain(!matches!(from, A::Binary | A::LargeBinary | A::BinaryView | A::FixedSizeBinary(_)) && (is_text(from) || !from.is_nested())),
+        (from, to) if is_text(to) => plain(
+            !matches!(
+                from,
+                A::Binary | A::LargeBinary | A::BinaryView | A::FixedSizeBinary(_)
+            ) && (is_text(from) || !from.is_nested()),
+        ),
         (A::Date32 | A::Date64 | A::Timestamp(..), A::Date32 | A::Timestamp(..)) => plain(true),
         (A::Timestamp(..) | A::Time32(_) | A::Time64(_), A::Time64(_)) => plain(true),
-        (A::Binary | A::LargeBinary | A::BinaryView | A::FixedSizeBinary(_), A::Binary) => plain(true),
+        (A::Binary | A::LargeBinary | A::BinaryView | A::FixedSizeBinary(_), A::Binary) => {
+            plain(true)
+        }
         (A::Interval(_) | A::Duration(_), A::Interval(_)) => plain(true),
-        (A::List(from) | A::LargeList(from) | A::FixedSizeList(from, _), A::List(to)) => elementwise(from, to),
+        (A::List(from) | A::LargeList(from) | A::FixedSizeList(from, _), A::List(to)) => {
+            elementwise(from, to)
+        }
         (A::Struct(from), A::Struct(to)) => {
-            let same_names = from.len() == to.len() && from.iter().zip(to).all(|(a, b)| a.name() == b.name());
-            plain(same_names && from.iter().zip(to).all(|(a, b)| elementwise(a, b).is_some()))
+            let same_names =
+                from.len() == to.len() && from.iter().zip(to).all(|(a, b)| a.name() == b.name());
+            plain(
+                same_names
+                    && from
+                        .iter()
+                        .zip(to)
+                        .all(|(a, b)| elementwise(a, b).is_some()),
+            )
         }
         (A::Dictionary(_, values), to) => assignment(values, to).map(|_| Assignment::Cast),
         _ => None,
@@ -212,15 +290,24 @@ fn elementwise(from: &Field, to: &Field) -> Option<Assignment> {
 }
 
 fn is_text(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+    matches!(
+        data_type,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
+    )
 }
 
 /// The literals that column `index` consists of, where it consists of literals: in VALUES, in a SELECT
 /// list, or in every branch of a UNION. Like PostgreSQL's, those in quotes have no type of their own.
 fn literals(plan: &LogicalPlan, index: usize) -> Option<Vec<ScalarValue>> {
     match plan {
-        LogicalPlan::Projection(projection) => literal(&projection.expr[index]).map(|value| vec![value]),
-        LogicalPlan::Values(values) => values.values.iter().map(|row| literal(&row[index])).collect(),
+        LogicalPlan::Projection(projection) => {
+            literal(&projection.expr[index]).map(|value| vec![value])
+        }
+        LogicalPlan::Values(values) => values
+            .values
+            .iter()
+            .map(|row| literal(&row[index]))
+            .collect(),
         LogicalPlan::Union(union) => {
             let branches = union.inputs.iter().map(|input| literals(input, index));
             Some(branches.collect::<Option<Vec<_>>>()?.concat())
@@ -235,7 +322,9 @@ fn literal(expr: &Expr) -> Option<ScalarValue> {
         Expr::Literal(value, _) => Some(value.clone()),
         Expr::Alias(alias) => literal(&alias.expr),
         // VALUES casts its literals to the type that their column has in common.
-        Expr::Cast(cast) if is_text(cast.field.data_type()) => literal(&cast.expr).filter(|v| v.is_null()),
+        Expr::Cast(cast) if is_text(cast.field.data_type()) => {
+            literal(&cast.expr).filter(|v| v.is_null())
+        }
         _ => None,
     }
 }

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectNamePart, Query, TableFactor, Value,
-    VisitMut, VisitorMut,
+    AccessExpr, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectNamePart, Query, TableFactor,
+    Value, VisitMut, VisitorMut,
 };
 
 /// A copy of `query` in the spellings that DataFusion binds.
@@ -43,15 +43,28 @@ fn field_by_name(access: &mut AccessExpr) {
             Some(_) => ident.value.clone(),
             None => ident.value.to_lowercase(),
         };
-        *access = AccessExpr::Dot(Expr::Value(Value::SingleQuotedString(name).with_span(ident.span)));
+        *access = AccessExpr::Dot(Expr::Value(
+            Value::SingleQuotedString(name).with_span(ident.span),
+        ));
     }
 }
 
 /// `LATERAL unnest(x)` parses as any function in FROM would; it is the `UNNEST` that DataFusion knows.
 fn unnest(factor: &mut TableFactor) {
     let (name, args, alias) = match factor {
-        TableFactor::Function { name, args, alias, with_ordinality: false, .. } => (name, args, alias),
-        TableFactor::Table { name, args: Some(args), alias, .. } => (name, &mut args.args, alias),
+        TableFactor::Function {
+            name,
+            args,
+            alias,
+            with_ordinality: false,
+            ..
+        } => (name, args, alias),
+        TableFactor::Table {
+            name,
+            args: Some(args),
+            alias,
+            ..
+        } => (name, &mut args.args, alias),
         _ => return,
     };
     let is_unnest = matches!(name.0.as_slice(),

@@ -8,8 +8,12 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DataFusionError, Result as DataFusionResult, TableReference};
-use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, RelationPlanner, TypePlanner};
-use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, WindowUDF};
+use datafusion::logical_expr::planner::{
+    ContextProvider, ExprPlanner, RelationPlanner, TypePlanner,
+};
+use datafusion::logical_expr::{
+    AggregateUDF, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, WindowUDF,
+};
 
 use super::fixture::Fixtures;
 use super::stream_table::{RelationKind, StreamTable};
@@ -57,7 +61,11 @@ impl<'a> BindContext<'a> {
         self.used.borrow().clone()
     }
 
-    fn table(&self, def: &Arc<TableDef>, kind: RelationKind) -> DataFusionResult<Arc<dyn TableSource>> {
+    fn table(
+        &self,
+        def: &Arc<TableDef>,
+        kind: RelationKind,
+    ) -> DataFusionResult<Arc<dyn TableSource>> {
         let def = match kind {
             RelationKind::Table if self.scope.fixtures.is_some() => match self.scope.fixtures {
                 Some(fixtures) => fixtures.replace(def)?,
@@ -68,9 +76,12 @@ impl<'a> BindContext<'a> {
         if !def.can_read {
             let message = format!("table \"{}\" is written, not read", def.name);
             let fault = Fault::new(FaultKind::InvalidOption, message);
-            return Err(external(fault.hint(format!("connector '{}' or the table's type does not allow reading", def.connector))));
+            return Err(external(fault.hint(format!(
+                "connector '{}' or the table's type does not allow reading",
+                def.connector
+            ))));
         }
-        Ok(Arc::new(StreamTable::new(def, kind)))
+        Ok(Arc::new(StreamTable { def, kind }))
     }
 
     fn view(&self, def: &ViewDef) -> DataFusionResult<Arc<dyn TableSource>> {
@@ -78,14 +89,25 @@ impl<'a> BindContext<'a> {
             return Ok(Arc::clone(view) as _);
         }
         let plan = plan_view(self, &def.query, &def.columns)?;
-        let view = Arc::new(ViewSource { schema: Arc::clone(plan.schema().inner()), plan });
-        self.views.borrow_mut().insert(def.name.clone(), Arc::clone(&view));
+        let view = Arc::new(ViewSource {
+            schema: Arc::clone(plan.schema().inner()),
+            plan,
+        });
+        self.views
+            .borrow_mut()
+            .insert(def.name.clone(), Arc::clone(&view));
         Ok(view)
     }
 
     fn undefined(&self, name: &str) -> Fault {
-        let fault = Fault::new(FaultKind::UndefinedTable, format!("table \"{name}\" does not exist"));
-        match closest(name, self.scope.catalog.relations.keys().map(String::as_str)) {
+        let fault = Fault::new(
+            FaultKind::UndefinedTable,
+            format!("table \"{name}\" does not exist"),
+        );
+        match closest(
+            name,
+            self.scope.catalog.relations.keys().map(String::as_str),
+        ) {
             Some(known) => fault.hint(format!("did you mean \"{known}\"?")),
             None => fault,
         }
@@ -123,7 +145,10 @@ impl ContextProvider for BindContext<'_> {
         name: &str,
         _args: Vec<datafusion::logical_expr::Expr>,
     ) -> DataFusionResult<Arc<dyn TableSource>> {
-        let fault = Fault::new(FaultKind::UndefinedFunction, format!("table function \"{name}\" does not exist"));
+        let fault = Fault::new(
+            FaultKind::UndefinedFunction,
+            format!("table function \"{name}\" does not exist"),
+        );
         let known = closest(name, ["tumble", "hop", "unnest"]);
         Err(external(match known {
             Some(known) => fault.hint(format!("did you mean \"{known}\"?")),
@@ -148,11 +173,19 @@ impl ContextProvider for BindContext<'_> {
     }
 
     fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {
-        self.functions.state().higher_order_functions().get(name).cloned()
+        self.functions
+            .state()
+            .higher_order_functions()
+            .get(name)
+            .cloned()
     }
 
     fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
-        self.functions.state().aggregate_functions().get(name).cloned()
+        self.functions
+            .state()
+            .aggregate_functions()
+            .get(name)
+            .cloned()
     }
 
     fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
@@ -168,19 +201,39 @@ impl ContextProvider for BindContext<'_> {
     }
 
     fn udf_names(&self) -> Vec<String> {
-        self.functions.state().scalar_functions().keys().cloned().collect()
+        self.functions
+            .state()
+            .scalar_functions()
+            .keys()
+            .cloned()
+            .collect()
     }
 
     fn higher_order_function_names(&self) -> Vec<String> {
-        self.functions.state().higher_order_functions().keys().cloned().collect()
+        self.functions
+            .state()
+            .higher_order_functions()
+            .keys()
+            .cloned()
+            .collect()
     }
 
     fn udaf_names(&self) -> Vec<String> {
-        self.functions.state().aggregate_functions().keys().cloned().collect()
+        self.functions
+            .state()
+            .aggregate_functions()
+            .keys()
+            .cloned()
+            .collect()
     }
 
     fn udwf_names(&self) -> Vec<String> {
-        self.functions.state().window_functions().keys().cloned().collect()
+        self.functions
+            .state()
+            .window_functions()
+            .keys()
+            .cloned()
+            .collect()
     }
 }
 

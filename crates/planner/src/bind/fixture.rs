@@ -38,17 +38,28 @@ impl Fixtures {
     fn from_file(&self, def: &TableDef, path: &str) -> Result<TableDef, Fault> {
         let invalid = |message: String| Fault::new(FaultKind::InvalidOption, message);
         let connector = self.registry.connector(CONNECTOR).ok_or_else(|| {
-            invalid(format!("fixtures need the connector '{CONNECTOR}', which this build does not have"))
+            invalid(format!(
+                "fixtures need the connector '{CONNECTOR}', which this build does not have"
+            ))
         })?;
         let extension = extension_format(path).ok_or_else(|| {
-            invalid(format!("fixture of table \"{}\": the format of '{path}' is not known", def.name))
-                .hint("name it .ndjson, .json, .jsonl, .csv or .parquet")
+            invalid(format!(
+                "fixture of table \"{}\": the format of '{path}' is not known",
+                def.name
+            ))
+            .hint("name it .ndjson, .json, .jsonl, .csv or .parquet")
         })?;
         // What is JSON within JSON stays it: a Debezium feed is recorded as it came.
-        let own = def.format.as_deref().filter(|own| extension == "json" && own.ends_with("json"));
+        let own = def
+            .format
+            .as_deref()
+            .filter(|own| extension == "json" && own.ends_with("json"));
         let format_name = own.unwrap_or(extension);
         let format = self.registry.format(format_name).ok_or_else(|| {
-            invalid(format!("fixture of table \"{}\": there is no format '{format_name}'", def.name))
+            invalid(format!(
+                "fixture of table \"{}\": there is no format '{format_name}'",
+                def.name
+            ))
         })?;
         let mut given: BTreeMap<String, String> = def
             .options
@@ -57,7 +68,12 @@ impl Fixtures {
             .map(|(name, value)| (name.to_string(), value.to_string()))
             .collect();
         given.insert("path".to_string(), path.to_string());
-        let decls: Vec<OptionDecl> = connector.options.iter().chain(format.options).copied().collect();
+        let decls: Vec<OptionDecl> = connector
+            .options
+            .iter()
+            .chain(format.options)
+            .copied()
+            .collect();
         let options = Options::resolve(&given, &decls);
         let known: Vec<&str> = connector.metadata.iter().map(|(key, ..)| *key).collect();
         Ok(TableDef {
@@ -65,7 +81,11 @@ impl Fixtures {
             format: Some(format_name.to_string()),
             bounded: is_bounded(connector, &options),
             options,
-            columns: def.columns.iter().map(|column| without_metadata(column, &known)).collect(),
+            columns: def
+                .columns
+                .iter()
+                .map(|column| without_metadata(column, &known))
+                .collect(),
             reads_changelog: format.reads_changelog,
             can_read: true,
             ..def.clone()
@@ -79,13 +99,19 @@ fn without_metadata(column: &ColumnDef, known: &[&str]) -> ColumnDef {
         ColumnOrigin::Metadata(key) if !known.contains(&key.as_str()) => ColumnOrigin::Physical,
         origin => origin.clone(),
     };
-    ColumnDef { origin, ..column.clone() }
+    ColumnDef {
+        origin,
+        ..column.clone()
+    }
 }
 
 /// The format that a file's name stands for, with or without a compression's extension after it.
 fn extension_format(path: &str) -> Option<&'static str> {
     let lower = path.to_lowercase();
-    let plain = [".gz", ".zst", ".bz2", ".xz"].iter().find_map(|suffix| lower.strip_suffix(suffix)).unwrap_or(&lower);
+    let plain = [".gz", ".zst", ".bz2", ".xz"]
+        .iter()
+        .find_map(|suffix| lower.strip_suffix(suffix))
+        .unwrap_or(&lower);
     match plain.rsplit_once('.')?.1 {
         "ndjson" | "json" | "jsonl" => Some("json"),
         "csv" => Some("csv"),

@@ -40,7 +40,10 @@ pub fn bind_view(query: &Query, names: &[String], scope: &Scope<'_>) -> Result<B
     match plan {
         Ok(plan) if faults.is_empty() => {
             check_names(&plan).map_err(|fault| vec![fault])?;
-            Ok(Bound { plan, used: context.used() })
+            Ok(Bound {
+                plan,
+                used: context.used(),
+            })
         }
         Ok(_) => Err(faults),
         Err(_) if context.met_broken() => Err(faults),
@@ -57,7 +60,12 @@ pub fn bind_view(query: &Query, names: &[String], scope: &Scope<'_>) -> Result<B
 /// Columns of a result are told apart by name alone.
 fn check_names(plan: &LogicalPlan) -> Result<(), Fault> {
     let mut seen = BTreeSet::new();
-    match plan.schema().fields().iter().find(|field| !seen.insert(field.name())) {
+    match plan
+        .schema()
+        .fields()
+        .iter()
+        .find(|field| !seen.insert(field.name()))
+    {
         None => Ok(()),
         Some(field) => Err(Fault::duplicate_column(field.name())),
     }
@@ -65,7 +73,11 @@ fn check_names(plan: &LogicalPlan) -> Result<(), Fault> {
 
 /// The schema of a plan's result.
 pub fn result_schema(plan: &LogicalPlan) -> SchemaRef {
-    let fields = plan.schema().fields().iter().map(|field| field.as_ref().clone());
+    let fields = plan
+        .schema()
+        .fields()
+        .iter()
+        .map(|field| field.as_ref().clone());
     Arc::new(Schema::new(fields.collect::<Vec<Field>>()))
 }
 

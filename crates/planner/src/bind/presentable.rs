@@ -14,7 +14,12 @@ use crate::types::UTC;
 /// The plan with its columns cast to what [`presentable_type`] says; a value within JSON becomes its
 /// text.
 pub fn presentable(plan: LogicalPlan) -> Result<LogicalPlan, Fault> {
-    if plan.schema().fields().iter().all(|field| presentable_type(field.data_type()) == *field.data_type()) {
+    if plan
+        .schema()
+        .fields()
+        .iter()
+        .all(|field| presentable_type(field.data_type()) == *field.data_type())
+    {
         return Ok(plan);
     }
     let schema = Arc::clone(plan.schema());
@@ -22,7 +27,9 @@ pub fn presentable(plan: LogicalPlan) -> Result<LogicalPlan, Fault> {
         let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
         let wanted = presentable_type(field.data_type());
         if *field.data_type() == *JSON_UNION_DATA_TYPE {
-            json_union_to_text_udf().call(vec![column]).alias(field.name())
+            json_union_to_text_udf()
+                .call(vec![column])
+                .alias(field.name())
         } else if wanted == *field.data_type() {
             column
         } else {
@@ -30,13 +37,22 @@ pub fn presentable(plan: LogicalPlan) -> Result<LogicalPlan, Fault> {
         }
     });
     let exprs: Vec<_> = exprs.collect();
-    LogicalPlanBuilder::from(plan).project(exprs).and_then(LogicalPlanBuilder::build).map_err(Fault::from_datafusion)
+    LogicalPlanBuilder::from(plan)
+        .project(exprs)
+        .and_then(LogicalPlanBuilder::build)
+        .map_err(Fault::from_datafusion)
 }
 
 /// The type of a table's column that holds values of `data_type`.
 fn presentable_type(data_type: &DataType) -> DataType {
     use DataType as A;
-    let field = |f: &Arc<Field>| Arc::new(f.as_ref().clone().with_data_type(presentable_type(f.data_type())));
+    let field = |f: &Arc<Field>| {
+        Arc::new(
+            f.as_ref()
+                .clone()
+                .with_data_type(presentable_type(f.data_type())),
+        )
+    };
     match data_type {
         // As in PostgreSQL, a column of nothing but NULLs is text.
         A::Null | A::LargeUtf8 | A::Utf8View => A::Utf8,
@@ -47,8 +63,12 @@ fn presentable_type(data_type: &DataType) -> DataType {
         A::Time32(_) | A::Time64(_) => A::Time64(TimeUnit::Nanosecond),
         A::Interval(_) | A::Duration(_) => A::Interval(IntervalUnit::MonthDayNano),
         A::Float16 => A::Float32,
-        A::Decimal32(precision, scale) | A::Decimal64(precision, scale) => A::Decimal128(*precision, *scale),
-        A::List(element) | A::LargeList(element) | A::FixedSizeList(element, _) => A::List(field(element)),
+        A::Decimal32(precision, scale) | A::Decimal64(precision, scale) => {
+            A::Decimal128(*precision, *scale)
+        }
+        A::List(element) | A::LargeList(element) | A::FixedSizeList(element, _) => {
+            A::List(field(element))
+        }
         A::Struct(fields) => A::Struct(fields.iter().map(field).collect()),
         A::Dictionary(_, values) => presentable_type(values),
         A::Union(..) if *data_type == *JSON_UNION_DATA_TYPE => A::Utf8,

@@ -47,19 +47,36 @@ impl BoundSink {
     /// Of a statement without a table of its own.
     pub fn result(statement: usize, schema: SchemaRef) -> Self {
         let (primary_key, takes_updates) = (Vec::new(), true);
-        Self { table: statement.to_string(), target: SinkTarget::result(), schema, primary_key, takes_updates }
+        Self {
+            table: statement.to_string(),
+            target: SinkTarget::result(),
+            schema,
+            primary_key,
+            takes_updates,
+        }
     }
 
     /// Of a table, or in a dry run of what stands in for it.
     ///
     /// Errors: a key that is not written.
     pub fn of_table(def: &Arc<TableDef>, kind: RelationKind, dry_run: bool) -> Result<Self, Fault> {
-        let schema = Arc::new(Schema::new(written_fields(def).cloned().collect::<Vec<_>>()));
+        let schema = Arc::new(Schema::new(
+            written_fields(def).cloned().collect::<Vec<_>>(),
+        ));
         let mut primary_key = Vec::new();
-        for field in def.primary_key.iter().map(|&index| &def.columns[index].field) {
+        for field in def
+            .primary_key
+            .iter()
+            .map(|&index| &def.columns[index].field)
+        {
             let Ok(position) = schema.index_of(field.name()) else {
-                let message = format!("column \"{}\" of the PRIMARY KEY of table \"{}\" is not written", field.name(), def.name);
-                return Err(Fault::new(FaultKind::InvalidOption, message).hint("a sink's key consists of columns that it writes"));
+                let message = format!(
+                    "column \"{}\" of the PRIMARY KEY of table \"{}\" is not written",
+                    field.name(),
+                    def.name
+                );
+                return Err(Fault::new(FaultKind::InvalidOption, message)
+                    .hint("a sink's key consists of columns that it writes"));
             };
             primary_key.push(position);
         }
@@ -73,13 +90,23 @@ impl BoundSink {
                 options: def.options.clone(),
             },
         };
-        Ok(Self { table: def.name.clone(), target, schema, primary_key, takes_updates: result || def.takes_updates })
+        Ok(Self {
+            table: def.name.clone(),
+            target,
+            schema,
+            primary_key,
+            takes_updates: result || def.takes_updates,
+        })
     }
 }
 
 impl SinkTarget {
     fn result() -> Self {
-        Self::Connector { connector: RESULT_CONNECTOR.to_string(), format: None, options: Options::default() }
+        Self::Connector {
+            connector: RESULT_CONNECTOR.to_string(),
+            format: None,
+            options: Options::default(),
+        }
     }
 }
 

@@ -11,8 +11,8 @@ use datafusion::logical_expr::{Expr, ExprSchemable, Volatility};
 use datafusion::sql::planner::{PlannerContext, SqlToRel};
 use datafusion::sql::sqlparser::ast::{self, Spanned};
 
-use super::context::{BindContext, Scope};
 use super::ast::normalize_expr;
+use super::context::{BindContext, Scope};
 use crate::catalog::{Catalog, ColumnOrigin, TableDef};
 use crate::error::{Fault, FaultKind, Position};
 use crate::functions::Functions;
@@ -22,13 +22,17 @@ use crate::types::sql_name;
 pub struct RowExpressions<'a> {
     def: &'a TableDef,
     schema: DFSchema,
-    functions: &'static Functions,
 }
 
 impl<'a> RowExpressions<'a> {
     pub fn new(def: &'a TableDef) -> Self {
-        let schema = DFSchema::try_from(def.schema.as_ref().clone()).expect("a table's columns have distinct names");
-        Self { def, schema, functions: Functions::get() }
+        let schema = DFSchema::try_from(def.schema.as_ref().clone())
+            .expect("a table's columns have distinct names");
+        Self {
+            def,
+            schema,
+            functions: Functions::get(),
+        }
     }
 
     /// Column `index` of the table, cast to its declared type.
@@ -38,20 +42,30 @@ impl<'a> RowExpressions<'a> {
         let expr = match &column.origin {
             ColumnOrigin::Physical => return Ok(own),
             // The connector's type may be another than the declared one.
-            ColumnOrigin::Metadata(_) => return Ok(Expr::Cast(Cast::new(Box::new(own), column.field.data_type().clone()))),
+            ColumnOrigin::Metadata(_) => {
+                return Ok(Expr::Cast(Cast::new(
+                    Box::new(own),
+                    column.field.data_type().clone(),
+                )));
+            }
             ColumnOrigin::Generated(expr) => expr,
         };
         let what = format!("generated column \"{}\"", column.field.name());
         let bound = self.bind(expr, &what)?;
         let place = position_of(expr);
         for used in bound.column_refs() {
-            let generated = self.index_of(&used.name).filter(|i| matches!(self.def.columns[*i].origin, ColumnOrigin::Generated(_)));
+            let generated = self
+                .index_of(&used.name)
+                .filter(|i| matches!(self.def.columns[*i].origin, ColumnOrigin::Generated(_)));
             if generated.is_some() {
                 let message = format!("{what} refers to the generated column \"{}\"", used.name);
-                return Err(Fault::new(FaultKind::Unsupported, message).at(place).hint("repeat its expression instead"));
+                return Err(Fault::new(FaultKind::Unsupported, message)
+                    .at(place)
+                    .hint("repeat its expression instead"));
             }
         }
-        self.cast(bound, column.field.data_type(), &what).map_err(|fault| fault.at(place))
+        self.cast(bound, column.field.data_type(), &what)
+            .map_err(|fault| fault.at(place))
     }
 
     /// The watermark's expression over the record, as it stands and with generated columns replaced.
@@ -61,13 +75,19 @@ impl<'a> RowExpressions<'a> {
         let inlined = bound
             .clone()
             .transform_up(|e| {
-                let Expr::Column(column) = &e else { return Ok(Transformed::no(e)) };
-                let index = self.index_of(&column.name).expect("bound against this table");
+                let Expr::Column(column) = &e else {
+                    return Ok(Transformed::no(e));
+                };
+                let index = self
+                    .index_of(&column.name)
+                    .expect("bound against this table");
                 Ok(Transformed::yes(self.column(index)?))
             })
             .map_err(Fault::from_datafusion)?
             .data;
-        let data_type = bound.get_type(&self.schema).map_err(|error| self.fault(error, expr))?;
+        let data_type = bound
+            .get_type(&self.schema)
+            .map_err(|error| self.fault(error, expr))?;
         if !matches!(data_type, DataType::Timestamp(..)) {
             let message = format!("{what} has type {}, not TIMESTAMP", sql_name(&data_type));
             return Err(Fault::new(FaultKind::InvalidType, message).at(position_of(expr)));
@@ -77,12 +97,18 @@ impl<'a> RowExpressions<'a> {
 
     /// Column `index` as a timestamp in nanoseconds.
     pub fn event_time(&self, index: usize) -> Result<Expr, Fault> {
-        Ok(in_nanoseconds(self.column(index)?, self.def.columns[index].field.data_type()))
+        Ok(in_nanoseconds(
+            self.column(index)?,
+            self.def.columns[index].field.data_type(),
+        ))
     }
 
     /// Positions of the table's columns that `expr` reads.
     pub fn reads(&self, expr: &Expr) -> BTreeSet<usize> {
-        expr.column_refs().into_iter().filter_map(|column| self.index_of(&column.name)).collect()
+        expr.column_refs()
+            .into_iter()
+            .filter_map(|column| self.index_of(&column.name))
+            .collect()
     }
 
     fn index_of(&self, name: &str) -> Option<usize> {
@@ -92,14 +118,19 @@ impl<'a> RowExpressions<'a> {
     fn bind(&self, expr: &ast::Expr, what: &str) -> Result<Expr, Fault> {
         let catalog = Catalog::default();
         let broken = BTreeSet::new();
-        let scope = Scope { catalog: &catalog, broken: &broken, fixtures: None };
+        let scope = Scope {
+            catalog: &catalog,
+            broken: &broken,
+            fixtures: None,
+        };
         let context = BindContext::new(&scope);
         let mut expr_ast = expr.clone();
         normalize_expr(&mut expr_ast);
         let bound = SqlToRel::new(&context)
             .sql_to_expr(expr_ast, &self.schema, &mut PlannerContext::new())
             .map_err(|error| self.fault(error, expr))?;
-        self.refuse(&bound, what).map_err(|fault| fault.at(position_of(expr)))?;
+        self.refuse(&bound, what)
+            .map_err(|fault| fault.at(position_of(expr)))?;
         unqualified(bound).map_err(|error| self.fault(error, expr))
     }
 
@@ -109,14 +140,22 @@ impl<'a> RowExpressions<'a> {
         let fail = |message: String| Some(Fault::new(FaultKind::Unsupported, message));
         expr.apply(|e| {
             fault = fault.take().or(match e {
-                Expr::ScalarFunction(call) if call.func.signature().volatility != Volatility::Immutable => {
-                    fail(format!("{what} calls {}, whose value depends on when it is called", call.func.name()))
+                Expr::ScalarFunction(call)
+                    if call.func.signature().volatility != Volatility::Immutable =>
+                {
+                    fail(format!(
+                        "{what} calls {}, whose value depends on when it is called",
+                        call.func.name()
+                    ))
                 }
-                Expr::AggregateFunction(call) => fail(format!("{what} calls the aggregate {}", call.func.name())),
+                Expr::AggregateFunction(call) => {
+                    fail(format!("{what} calls the aggregate {}", call.func.name()))
+                }
                 Expr::WindowFunction(_) => fail(format!("{what} calls a window function")),
-                Expr::Exists(_) | Expr::InSubquery(_) | Expr::ScalarSubquery(_) | Expr::SetComparison(_) => {
-                    fail(format!("{what} contains a query"))
-                }
+                Expr::Exists(_)
+                | Expr::InSubquery(_)
+                | Expr::ScalarSubquery(_)
+                | Expr::SetComparison(_) => fail(format!("{what} contains a query")),
                 Expr::Unnest(_) => fail(format!("{what} calls unnest")),
                 _ => None,
             });
@@ -127,14 +166,19 @@ impl<'a> RowExpressions<'a> {
     }
 
     fn cast(&self, expr: Expr, to: &DataType, what: &str) -> Result<Expr, Fault> {
-        let from = expr.get_type(&self.schema).map_err(Fault::from_datafusion)?;
+        let from = expr
+            .get_type(&self.schema)
+            .map_err(Fault::from_datafusion)?;
         if from == *to {
             return Ok(expr);
         }
         if arrow::compute::can_cast_types(&from, to) || from == DataType::Null {
             return Ok(Expr::Cast(Cast::new(Box::new(expr), to.clone())));
         }
-        Err(Fault::new(FaultKind::InvalidType, format!("{what} gives {}, not {}", sql_name(&from), sql_name(to))))
+        Err(Fault::new(
+            FaultKind::InvalidType,
+            format!("{what} gives {}, not {}", sql_name(&from), sql_name(to)),
+        ))
     }
 
     fn fault(&self, error: datafusion::common::DataFusionError, expr: &ast::Expr) -> Fault {
@@ -183,9 +227,10 @@ fn unqualified(expr: Expr) -> DataFusionResult<Expr> {
 fn in_nanoseconds(expr: Expr, data_type: &DataType) -> Expr {
     match data_type {
         DataType::Timestamp(TimeUnit::Nanosecond, _) => expr,
-        DataType::Timestamp(_, zone) => {
-            Expr::Cast(Cast::new(Box::new(expr), DataType::Timestamp(TimeUnit::Nanosecond, zone.as_ref().map(Arc::clone))))
-        }
+        DataType::Timestamp(_, zone) => Expr::Cast(Cast::new(
+            Box::new(expr),
+            DataType::Timestamp(TimeUnit::Nanosecond, zone.as_ref().map(Arc::clone)),
+        )),
         _ => expr,
     }
 }

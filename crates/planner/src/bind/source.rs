@@ -7,7 +7,9 @@ use arrow::datatypes::{Field, Schema};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use thalweg_dataflow::options::Registry;
-use thalweg_dataflow::table::{EventTimeSource, ExprRef, MetadataColumn, SourceSpec, WatermarkSpec};
+use thalweg_dataflow::table::{
+    EventTimeSource, ExprRef, MetadataColumn, SourceSpec, WatermarkSpec,
+};
 
 use super::row::RowExpressions;
 use crate::catalog::{ColumnOrigin, TableDef};
@@ -19,10 +21,20 @@ use crate::functions::Functions;
 /// result). Only fields of the record that these, the event time and the watermark need are decoded.
 ///
 /// Errors: an expression that does not bind, which CREATE TABLE has ruled out.
-pub fn source_spec(def: &TableDef, columns: &[usize], registry: &dyn Registry) -> Result<SourceSpec, Fault> {
+pub fn source_spec(
+    def: &TableDef,
+    columns: &[usize],
+    registry: &dyn Registry,
+) -> Result<SourceSpec, Fault> {
     let row = RowExpressions::new(def);
-    let outputs = columns.iter().map(|&index| row.column(index)).collect::<Result<Vec<_>, _>>()?;
-    let event_time = def.event_time.map(|index| row.event_time(index)).transpose()?;
+    let outputs = columns
+        .iter()
+        .map(|&index| row.column(index))
+        .collect::<Result<Vec<_>, _>>()?;
+    let event_time = def
+        .event_time
+        .map(|index| row.event_time(index))
+        .transpose()?;
     let watermark = watermark(def, &row)?;
 
     let mut read: BTreeSet<usize> = BTreeSet::new();
@@ -31,8 +43,14 @@ pub fn source_spec(def: &TableDef, columns: &[usize], registry: &dyn Registry) -
     let record = Record::new(def, &read, registry);
     let physical_expr = |expr: &Expr| record.physical_expr(expr);
 
-    let outputs = outputs.iter().map(physical_expr).collect::<Result<Vec<_>, _>>()?;
-    let schema = def.schema.project(columns).expect("positions of this table's columns");
+    let outputs = outputs
+        .iter()
+        .map(physical_expr)
+        .collect::<Result<Vec<_>, _>>()?;
+    let schema = def
+        .schema
+        .project(columns)
+        .expect("positions of this table's columns");
     Ok(SourceSpec {
         table: def.name.clone(),
         connector: def.connector.clone(),
@@ -62,7 +80,10 @@ pub fn source_spec(def: &TableDef, columns: &[usize], registry: &dyn Registry) -
 
 /// Where the whole key is among `columns`, its positions there.
 fn key_positions(def: &TableDef, columns: &[usize]) -> Vec<usize> {
-    let positions = def.primary_key.iter().map(|key| columns.iter().position(|c| c == key));
+    let positions = def
+        .primary_key
+        .iter()
+        .map(|key| columns.iter().position(|c| c == key));
     positions.collect::<Option<Vec<_>>>().unwrap_or_default()
 }
 
@@ -83,7 +104,9 @@ impl Watermark {
 /// The watermark of a table; one that trails the event time by a fixed time needs no expression.
 fn watermark(def: &TableDef, row: &RowExpressions<'_>) -> Result<Watermark, Fault> {
     let Some(expr) = &def.watermark else {
-        let WatermarkSpec::Lag(nanos) = WatermarkSpec::DEFAULT else { unreachable!("the default is a lag") };
+        let WatermarkSpec::Lag(nanos) = WatermarkSpec::DEFAULT else {
+            unreachable!("the default is a lag")
+        };
         return Ok(Watermark::Lag(nanos));
     };
     let (written, inlined) = row.watermark(expr)?;
@@ -99,9 +122,17 @@ fn lag(expr: &Expr, event_time: Option<&String>) -> Option<i64> {
     let is_time = |e: &Expr| matches!(e, Expr::Column(column) if Some(&column.name) == event_time);
     match expr {
         time if is_time(time) => Some(0),
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Minus, right }) if is_time(left) => match right.as_ref() {
-            Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(interval)), _) if interval.months == 0 => {
-                i64::from(interval.days).checked_mul(86_400_000_000_000)?.checked_add(interval.nanoseconds)
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: Operator::Minus,
+            right,
+        }) if is_time(left) => match right.as_ref() {
+            Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(interval)), _)
+                if interval.months == 0 =>
+            {
+                i64::from(interval.days)
+                    .checked_mul(86_400_000_000_000)?
+                    .checked_add(interval.nanoseconds)
             }
             _ => None,
         },
@@ -120,24 +151,42 @@ impl Record {
     /// Of the columns at `read`.
     fn new(def: &TableDef, read: &BTreeSet<usize>, registry: &dyn Registry) -> Self {
         let (mut physical, mut metadata) = (Vec::new(), Vec::new());
-        let known = registry.connector(&def.connector).map_or(&[][..], |c| c.metadata);
+        let known = registry
+            .connector(&def.connector)
+            .map_or(&[][..], |c| c.metadata);
         for column in read.iter().map(|&index| &def.columns[index]) {
             match &column.origin {
                 ColumnOrigin::Physical => physical.push(column.field.clone()),
                 ColumnOrigin::Metadata(key) => {
-                    let own = known.iter().find(|(name, ..)| name == key).map(|(_, sql_type, _)| declared_field(sql_type));
+                    let own = known
+                        .iter()
+                        .find(|(name, ..)| name == key)
+                        .map(|(_, sql_type, _)| declared_field(sql_type));
                     let own = own.unwrap_or_else(|| column.field.clone());
-                    metadata.push(MetadataColumn { key: key.clone(), field: own.with_name(column.field.name()) });
+                    metadata.push(MetadataColumn {
+                        key: key.clone(),
+                        field: own.with_name(column.field.name()),
+                    });
                 }
                 ColumnOrigin::Generated(_) => {}
             }
         }
-        let fields = physical.iter().cloned().chain(metadata.iter().map(|m| m.field.clone()));
+        let fields = physical
+            .iter()
+            .cloned()
+            .chain(metadata.iter().map(|m| m.field.clone()));
         let schema = RowExpressions::record_schema(&Schema::new(fields.collect::<Vec<_>>()));
-        Self { physical, metadata, schema }
+        Self {
+            physical,
+            metadata,
+            schema,
+        }
     }
 
     fn physical_expr(&self, expr: &Expr) -> Result<ExprRef, Fault> {
-        Functions::get().state().create_physical_expr(expr.clone(), &self.schema).map_err(Fault::from_datafusion)
+        Functions::get()
+            .state()
+            .create_physical_expr(expr.clone(), &self.schema)
+            .map_err(Fault::from_datafusion)
     }
 }

@@ -17,7 +17,6 @@ use crate::catalog::TableDef;
 pub struct StreamTable {
     pub def: Arc<TableDef>,
     pub kind: RelationKind,
-    schema: SchemaRef,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,18 +29,11 @@ pub enum RelationKind {
     DeadLetters,
 }
 
-impl StreamTable {
-    pub fn new(def: Arc<TableDef>, kind: RelationKind) -> Self {
-        let schema = match kind {
-            RelationKind::Table | RelationKind::Stream => Arc::clone(&def.schema),
-            RelationKind::DeadLetters => dead_letter_schema(),
-        };
-        Self { def, kind, schema }
-    }
-}
-
 impl TableSource for StreamTable {
     fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
+        match self.kind {
+            RelationKind::Table | RelationKind::Stream => Arc::clone(&self.def.schema),
+            RelationKind::DeadLetters => dead_letter_schema(),
+        }
     }
 }

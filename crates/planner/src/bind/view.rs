@@ -20,7 +20,11 @@ pub fn plan_normalized(context: &BindContext<'_>, query: Query) -> DataFusionRes
 }
 
 /// The plan of a view, whose columns `names` rename where there are any.
-pub fn plan_view(context: &BindContext<'_>, query: &Query, names: &[String]) -> DataFusionResult<LogicalPlan> {
+pub fn plan_view(
+    context: &BindContext<'_>,
+    query: &Query,
+    names: &[String],
+) -> DataFusionResult<LogicalPlan> {
     rename(plan_query(context, query)?, names)
 }
 
@@ -31,9 +35,21 @@ pub fn rename(plan: LogicalPlan, names: &[String]) -> DataFusionResult<LogicalPl
     }
     let columns = plan.schema().columns();
     if columns.len() != names.len() {
-        let message = format!("the view names {} columns, but its query has {}", names.len(), columns.len());
-        return Err(DataFusionError::External(Box::new(Fault::new(FaultKind::Syntax, message))));
+        let message = format!(
+            "the view names {} columns, but its query has {}",
+            names.len(),
+            columns.len()
+        );
+        return Err(DataFusionError::External(Box::new(Fault::new(
+            FaultKind::Syntax,
+            message,
+        ))));
     }
-    let renamed = columns.into_iter().zip(names).map(|(column, name): (Column, _)| Expr::Column(column).alias(name));
-    LogicalPlanBuilder::from(plan).project(renamed.collect::<Vec<_>>())?.build()
+    let renamed = columns
+        .into_iter()
+        .zip(names)
+        .map(|(column, name): (Column, _)| Expr::Column(column).alias(name));
+    LogicalPlanBuilder::from(plan)
+        .project(renamed.collect::<Vec<_>>())?
+        .build()
 }

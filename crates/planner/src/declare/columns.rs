@@ -12,7 +12,11 @@ use crate::parse::statement::{ColumnClause, CreateTable, OriginClause};
 use crate::types::{field_of, sql_name_of};
 
 /// The declared columns, or those that the connector has by itself.
-pub fn declared(create: &CreateTable, connector: Option<&ConnectorDecl>, faults: &mut Vec<Fault>) -> Option<Vec<ColumnDef>> {
+pub fn declared(
+    create: &CreateTable,
+    connector: Option<&ConnectorDecl>,
+    faults: &mut Vec<Fault>,
+) -> Option<Vec<ColumnDef>> {
     let fixed = connector.map(fixed_columns).unwrap_or_default();
     if create.columns.is_empty() {
         if fixed.is_empty() {
@@ -24,28 +28,54 @@ pub fn declared(create: &CreateTable, connector: Option<&ConnectorDecl>, faults:
     }
     let n_faults = faults.len();
     report_duplicates(create, faults);
-    let columns: Vec<_> = create.columns.iter().filter_map(|clause| column(clause, connector, &fixed, faults)).collect();
+    let columns: Vec<_> = create
+        .columns
+        .iter()
+        .filter_map(|clause| column(clause, connector, &fixed, faults))
+        .collect();
     (faults.len() == n_faults).then_some(columns)
 }
 
 /// The columns of `CREATE TABLE … AS query`.
-pub fn of_query(create: &CreateTable, schema: &SchemaRef, faults: &mut Vec<Fault>) -> Option<Vec<ColumnDef>> {
+pub fn of_query(
+    create: &CreateTable,
+    schema: &SchemaRef,
+    faults: &mut Vec<Fault>,
+) -> Option<Vec<ColumnDef>> {
     if let Some(column) = create.columns.first() {
-        let fault = Fault::new(FaultKind::Unsupported, "columns of CREATE TABLE … AS come from its query");
-        faults.push(fault.at(Some(column.name.position)).hint("leave them out, or use CREATE TABLE and INSERT INTO"));
+        let fault = Fault::new(
+            FaultKind::Unsupported,
+            "columns of CREATE TABLE … AS come from its query",
+        );
+        faults.push(
+            fault
+                .at(Some(column.name.position))
+                .hint("leave them out, or use CREATE TABLE and INSERT INTO"),
+        );
         return None;
     }
-    Some(schema.fields().iter().map(|field| physical(field.as_ref().clone())).collect())
+    Some(
+        schema
+            .fields()
+            .iter()
+            .map(|field| physical(field.as_ref().clone()))
+            .collect(),
+    )
 }
 
 /// Positions of the PRIMARY KEY's columns, which become NOT NULL.
-pub fn primary_key(create: &CreateTable, columns: &mut [ColumnDef], faults: &mut Vec<Fault>) -> Vec<usize> {
+pub fn primary_key(
+    create: &CreateTable,
+    columns: &mut [ColumnDef],
+    faults: &mut Vec<Fault>,
+) -> Vec<usize> {
     let mut positions = Vec::new();
     for name in create.primary_key.iter().flat_map(|key| &key.columns) {
         match columns.iter().position(|c| *c.field.name() == name.text) {
             Some(position) if positions.contains(&position) => {
                 let message = format!("column \"{}\" is in the PRIMARY KEY twice", name.text);
-                faults.push(Fault::new(FaultKind::DuplicateObject, message).at(Some(name.position)));
+                faults
+                    .push(Fault::new(FaultKind::DuplicateObject, message).at(Some(name.position)));
             }
             Some(position) => {
                 columns[position].field.set_nullable(false);
@@ -59,7 +89,10 @@ pub fn primary_key(create: &CreateTable, columns: &mut [ColumnDef], faults: &mut
 
 /// The fault of naming a column that the table does not have.
 pub fn undefined(name: &str, create: &CreateTable, columns: &[ColumnDef]) -> Fault {
-    let fault = Fault::new(FaultKind::UndefinedColumn, format!("column \"{name}\" does not exist"));
+    let fault = Fault::new(
+        FaultKind::UndefinedColumn,
+        format!("column \"{name}\" does not exist"),
+    );
     match closest(name, columns.iter().map(|c| c.field.name().as_str())) {
         Some(known) => fault.hint(format!("table \"{}\" has \"{known}\"", create.name.text)),
         None => fault,
@@ -67,7 +100,11 @@ pub fn undefined(name: &str, create: &CreateTable, columns: &[ColumnDef]) -> Fau
 }
 
 fn physical(field: Field) -> ColumnDef {
-    ColumnDef { field, origin: ColumnOrigin::Physical, position: None }
+    ColumnDef {
+        field,
+        origin: ColumnOrigin::Physical,
+        position: None,
+    }
 }
 
 /// Columns that `connector` declares of itself.
@@ -97,7 +134,9 @@ fn column(
     faults: &mut Vec<Fault>,
 ) -> Option<ColumnDef> {
     let field = match field_of(&clause.data_type) {
-        Ok(field) => field.with_name(&clause.name.text).with_nullable(!clause.not_null),
+        Ok(field) => field
+            .with_name(&clause.name.text)
+            .with_nullable(!clause.not_null),
         Err(fault) => {
             faults.push(fault.at(Some(clause.type_position)));
             return None;
@@ -109,19 +148,34 @@ fn column(
             ColumnOrigin::Physical
         }
         OriginClause::Metadata { key, position } => {
-            faults.extend(check_metadata(clause, key, &field, connector).map(|f| f.at(Some(*position))));
+            faults.extend(
+                check_metadata(clause, key, &field, connector).map(|f| f.at(Some(*position))),
+            );
             ColumnOrigin::Metadata(key.clone())
         }
         OriginClause::Generated(expr) => ColumnOrigin::Generated(expr.clone()),
     };
-    Some(ColumnDef { field, origin, position: Some(clause.name.position) })
+    Some(ColumnDef {
+        field,
+        origin,
+        position: Some(clause.name.position),
+    })
 }
 
 /// A connector with a schema of its own has no other columns.
-fn check_fixed(clause: &ColumnClause, field: &Field, connector: Option<&ConnectorDecl>, fixed: &[Field]) -> Option<Fault> {
+fn check_fixed(
+    clause: &ColumnClause,
+    field: &Field,
+    connector: Option<&ConnectorDecl>,
+    fixed: &[Field],
+) -> Option<Fault> {
     let connector = connector.filter(|_| !fixed.is_empty())?;
     let Some(own) = fixed.iter().find(|own| own.name() == field.name()) else {
-        let message = format!("connector '{}' has no column \"{}\"", connector.name, field.name());
+        let message = format!(
+            "connector '{}' has no column \"{}\"",
+            connector.name,
+            field.name()
+        );
         let names: Vec<_> = fixed.iter().map(|f| format!("\"{}\"", f.name())).collect();
         let fault = Fault::new(FaultKind::UndefinedColumn, message).at(Some(clause.name.position));
         return Some(fault.hint(format!("it has {}", names.join(", "))));
@@ -129,22 +183,46 @@ fn check_fixed(clause: &ColumnClause, field: &Field, connector: Option<&Connecto
     if own.data_type() == field.data_type() {
         return None;
     }
-    let message = format!("column \"{}\" of connector '{}' has type {}", field.name(), connector.name, sql_name_of(own));
+    let message = format!(
+        "column \"{}\" of connector '{}' has type {}",
+        field.name(),
+        connector.name,
+        sql_name_of(own)
+    );
     Some(Fault::new(FaultKind::InvalidType, message).at(Some(clause.type_position)))
 }
 
-fn check_metadata(clause: &ColumnClause, key: &str, field: &Field, connector: Option<&ConnectorDecl>) -> Option<Fault> {
+fn check_metadata(
+    clause: &ColumnClause,
+    key: &str,
+    field: &Field,
+    connector: Option<&ConnectorDecl>,
+) -> Option<Fault> {
     let known = connector.map_or(&[][..], |c| c.metadata);
     let Some((_, sql_type, _)) = known.iter().find(|(name, ..)| *name == key) else {
-        let of = connector.map_or_else(|| "a table without a connector".to_string(), |c| format!("connector '{}'", c.name));
-        let fault = Fault::new(FaultKind::UndefinedObject, format!("{of} has no metadata '{key}'"));
+        let of = connector.map_or_else(
+            || "a table without a connector".to_string(),
+            |c| format!("connector '{}'", c.name),
+        );
+        let fault = Fault::new(
+            FaultKind::UndefinedObject,
+            format!("{of} has no metadata '{key}'"),
+        );
         let names: Vec<_> = known.iter().map(|(name, ..)| format!("'{name}'")).collect();
-        return Some(if names.is_empty() { fault } else { fault.hint(format!("it has {}", names.join(", "))) });
+        return Some(if names.is_empty() {
+            fault
+        } else {
+            fault.hint(format!("it has {}", names.join(", ")))
+        });
     };
     let own = declared_field(sql_type);
     if arrow::compute::can_cast_types(own.data_type(), field.data_type()) {
         return None;
     }
-    let message = format!("metadata '{key}' has type {}, which does not fit column \"{}\"", sql_name_of(&own), clause.name.text);
+    let message = format!(
+        "metadata '{key}' has type {}, which does not fit column \"{}\"",
+        sql_name_of(&own),
+        clause.name.text
+    );
     Some(Fault::new(FaultKind::InvalidType, message))
 }

@@ -3,8 +3,8 @@
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::statement::{
-    ColumnClause, CreateTable, CreateView, Drop, DropKind, Name, OriginClause, PrimaryKey, Role, Statement,
-    WatermarkClause,
+    ColumnClause, CreateTable, CreateView, Drop, DropKind, Name, OriginClause, PrimaryKey, Role,
+    Statement, WatermarkClause,
 };
 use super::{Result, StatementParser};
 use crate::error::{Fault, FaultKind, Position};
@@ -24,9 +24,12 @@ impl StatementParser<'_> {
             return self.parse_create_view(or_replace);
         }
         if or_replace {
-            return Err(Fault::new(FaultKind::Unsupported, "OR REPLACE of anything but a view is not supported")
-                .at(Some(replace_position))
-                .hint("DROP TABLE it first"));
+            return Err(Fault::new(
+                FaultKind::Unsupported,
+                "OR REPLACE of anything but a view is not supported",
+            )
+            .at(Some(replace_position))
+            .hint("DROP TABLE it first"));
         }
         let role = if self.take_words(&["table"]) {
             None
@@ -47,10 +50,20 @@ impl StatementParser<'_> {
         let if_not_exists = self.take_words(&["if", "not", "exists"]);
         let name = self.parse_relation_name()?;
         let has_columns = self.parser.peek_token_ref().token == Token::LParen;
-        let columns = if has_columns { self.parse_names()? } else { Vec::new() };
+        let columns = if has_columns {
+            self.parse_names()?
+        } else {
+            Vec::new()
+        };
         self.expect_words(&["as"])?;
         let query = self.parse_query()?;
-        Ok(Statement::CreateView(CreateView { name, columns, or_replace, if_not_exists, query }))
+        Ok(Statement::CreateView(CreateView {
+            name,
+            columns,
+            or_replace,
+            if_not_exists,
+            query,
+        }))
     }
 
     fn parse_create_table(&mut self, role: Option<Role>) -> Result<Statement> {
@@ -90,7 +103,11 @@ impl StatementParser<'_> {
                 break;
             }
         }
-        if self.take(&Token::RParen) { Ok(()) } else { self.expected("\",\" or \")\"") }
+        if self.take(&Token::RParen) {
+            Ok(())
+        } else {
+            self.expected("\",\" or \")\"")
+        }
     }
 
     fn parse_table_element(&mut self, table: &mut CreateTable) -> Result<()> {
@@ -98,7 +115,10 @@ impl StatementParser<'_> {
         if self.take_words(&["watermark", "for"]) {
             let clause = self.parse_watermark(position)?;
             if table.watermark.replace(clause).is_some() {
-                return Err(Fault::new(FaultKind::DuplicateObject, "a table has one WATERMARK").at(Some(position)));
+                return Err(
+                    Fault::new(FaultKind::DuplicateObject, "a table has one WATERMARK")
+                        .at(Some(position)),
+                );
             }
             return Ok(());
         }
@@ -110,9 +130,19 @@ impl StatementParser<'_> {
             self.take_words(&["not", "enforced"]);
             return set_primary_key(table, PrimaryKey { columns, position });
         }
-        for (constraint, next) in [("foreign", "key"), ("unique", "("), ("check", "("), ("like", "")] {
+        for (constraint, next) in [
+            ("foreign", "key"),
+            ("unique", "("),
+            ("check", "("),
+            ("like", ""),
+        ] {
             let follows = next.is_empty()
-                || self.parser.peek_nth_token_ref(1).token.to_string().eq_ignore_ascii_case(next);
+                || self
+                    .parser
+                    .peek_nth_token_ref(1)
+                    .token
+                    .to_string()
+                    .eq_ignore_ascii_case(next);
             if self.at_words(&[constraint]) && follows {
                 return self.unsupported(&format!("{} in a table is", constraint.to_uppercase()));
             }
@@ -124,28 +154,47 @@ impl StatementParser<'_> {
 
     fn parse_watermark(&mut self, position: Position) -> Result<WatermarkClause> {
         let column = self.parse_name()?;
-        let expr = if self.take_words(&["as"]) { Some(self.upstream(|p| p.parse_expr())?) } else { None };
-        Ok(WatermarkClause { column, expr, position })
+        let expr = if self.take_words(&["as"]) {
+            Some(self.upstream(|p| p.parse_expr())?)
+        } else {
+            None
+        };
+        Ok(WatermarkClause {
+            column,
+            expr,
+            position,
+        })
     }
 
     fn parse_column(&mut self, table: &mut CreateTable) -> Result<ColumnClause> {
         let name = self.parse_name()?;
         let type_position = self.position();
-        if matches!(self.parser.peek_token_ref().token, Token::Comma | Token::RParen)
-            || self.at_words(&["generated"])
+        if matches!(
+            self.parser.peek_token_ref().token,
+            Token::Comma | Token::RParen
+        ) || self.at_words(&["generated"])
             || self.at_words(&["metadata"])
         {
             return self.expected(&format!("the type of column \"{}\"", name.text));
         }
         let data_type = self.parse_type()?;
-        let mut column =
-            ColumnClause { name, data_type, type_position, not_null: false, origin: OriginClause::Physical };
+        let mut column = ColumnClause {
+            name,
+            data_type,
+            type_position,
+            not_null: false,
+            origin: OriginClause::Physical,
+        };
         while self.parse_column_option(&mut column, table)? {}
         Ok(column)
     }
 
     /// One option of a column; false when there is none.
-    fn parse_column_option(&mut self, column: &mut ColumnClause, table: &mut CreateTable) -> Result<bool> {
+    fn parse_column_option(
+        &mut self,
+        column: &mut ColumnClause,
+        table: &mut CreateTable,
+    ) -> Result<bool> {
         let position = self.position();
         if self.take_words(&["not", "null"]) {
             column.not_null = true;
@@ -153,7 +202,10 @@ impl StatementParser<'_> {
             column.not_null = false;
         } else if self.take_words(&["primary", "key"]) {
             self.take_words(&["not", "enforced"]);
-            let columns = vec![Name { text: column.name.text.clone(), position: column.name.position }];
+            let columns = vec![Name {
+                text: column.name.text.clone(),
+                position: column.name.position,
+            }];
             set_primary_key(table, PrimaryKey { columns, position })?;
         } else if self.take_words(&["generated", "always", "as"]) {
             column.origin = self.parse_generated()?;
@@ -162,7 +214,15 @@ impl StatementParser<'_> {
             let (key, _) = self.parse_literal("the key of the metadata in quotes")?;
             column.origin = OriginClause::Metadata { key, position };
         } else {
-            for word in ["default", "unique", "check", "references", "collate", "generated", "constraint"] {
+            for word in [
+                "default",
+                "unique",
+                "check",
+                "references",
+                "collate",
+                "generated",
+                "constraint",
+            ] {
                 if self.at_words(&[word]) {
                     return self.unsupported(&format!("{} of a column is", word.to_uppercase()));
                 }
@@ -191,7 +251,10 @@ impl StatementParser<'_> {
         }
         let kind = if self.take_words(&["view"]) {
             DropKind::View
-        } else if self.take_words(&["table"]) || self.take_words(&["source"]) || self.take_words(&["sink"]) {
+        } else if self.take_words(&["table"])
+            || self.take_words(&["source"])
+            || self.take_words(&["sink"])
+        {
             DropKind::Table
         } else {
             return self.expected("TABLE, SOURCE, SINK or VIEW");
@@ -205,7 +268,11 @@ impl StatementParser<'_> {
             return self.unsupported("DROP … CASCADE is");
         }
         self.take_words(&["restrict"]);
-        Ok(Statement::Drop(Drop { kind, if_exists, names }))
+        Ok(Statement::Drop(Drop {
+            kind,
+            if_exists,
+            names,
+        }))
     }
 }
 
@@ -213,8 +280,10 @@ fn set_primary_key(table: &mut CreateTable, key: PrimaryKey) -> Result<()> {
     let position = key.position;
     match table.primary_key.replace(key) {
         None => Ok(()),
-        Some(_) => Err(Fault::new(FaultKind::DuplicateObject, "a table has one PRIMARY KEY")
-            .at(Some(position))
-            .hint("a key of several columns is written PRIMARY KEY (a, b) after the columns")),
+        Some(_) => Err(
+            Fault::new(FaultKind::DuplicateObject, "a table has one PRIMARY KEY")
+                .at(Some(position))
+                .hint("a key of several columns is written PRIMARY KEY (a, b) after the columns"),
+        ),
     }
 }

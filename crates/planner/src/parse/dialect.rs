@@ -31,7 +31,8 @@ impl Dialect for StreamDialect {
     }
 
     fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
-        let is_table = matches!(&parser.peek_token_ref().token, Token::Word(w) if w.keyword == Keyword::TABLE);
+        let is_table =
+            matches!(&parser.peek_token_ref().token, Token::Word(w) if w.keyword == Keyword::TABLE);
         if !is_table {
             return None;
         }
@@ -121,7 +122,10 @@ fn parse_parenthesized_name(parser: &mut Parser) -> Result<ObjectName, ParserErr
 }
 
 fn table_argument(name: ObjectName) -> Expr {
-    let parts = name.0.into_iter().filter_map(|part| part.as_ident().cloned());
+    let parts = name
+        .0
+        .into_iter()
+        .filter_map(|part| part.as_ident().cloned());
     let argument = Expr::CompoundIdentifier(parts.collect());
     Expr::Function(Function {
         name: ObjectName(vec![ObjectNamePart::Identifier(Ident::new(TABLE_ARGUMENT))]),

@@ -31,7 +31,11 @@ impl StatementParser<'_> {
         let key = self.parse_option_key()?;
         self.expect(&Token::Eq)?;
         let (value, value_position) = self.parse_literal("a value")?;
-        Ok(OptionClause { key, value, value_position })
+        Ok(OptionClause {
+            key,
+            value,
+            value_position,
+        })
     }
 
     /// `'quoted'`, `"quoted"`, `word` or `dotted.words`.
@@ -77,8 +81,10 @@ impl StatementParser<'_> {
 
     /// `INTERVAL '5' MINUTE` has its unit outside of the string.
     fn with_unit(&mut self, text: String) -> String {
-        const UNITS: [&str; 10] =
-            ["second", "seconds", "minute", "minutes", "hour", "hours", "day", "days", "week", "weeks"];
+        const UNITS: [&str; 10] = [
+            "second", "seconds", "minute", "minutes", "hour", "hours", "day", "days", "week",
+            "weeks",
+        ];
         match UNITS.iter().find(|unit| self.at_words(&[unit])) {
             Some(unit) => {
                 self.parser.advance_token();

@@ -13,14 +13,20 @@ impl StatementParser<'_> {
     }
 
     pub(super) fn parse_select(&mut self) -> Result<Statement> {
-        Ok(Statement::Query { query: self.parse_query()?, subscribe: false })
+        Ok(Statement::Query {
+            query: self.parse_query()?,
+            subscribe: false,
+        })
     }
 
     /// `SUBSCRIBE (query)`, `SUBSCRIBE query`.
     pub(super) fn parse_subscribe(&mut self) -> Result<Statement> {
         self.expect_words(&["subscribe"])?;
         self.take_words(&["to"]);
-        Ok(Statement::Query { query: self.parse_query()?, subscribe: true })
+        Ok(Statement::Query {
+            query: self.parse_query()?,
+            subscribe: true,
+        })
     }
 
     pub(super) fn parse_explain(&mut self) -> Result<Statement> {
@@ -35,23 +41,34 @@ impl StatementParser<'_> {
         let position = self.position();
         let inner = self.parse_statement()?;
         match inner {
-            Statement::Query { .. } | Statement::Insert(_) => Ok(Statement::Explain(Box::new(inner))),
-            Statement::CreateTable(ref create) if create.query.is_some() => Ok(Statement::Explain(Box::new(inner))),
-            _ => Err(Fault::new(FaultKind::Syntax, "EXPLAIN takes a query or an INSERT").at(Some(position))),
+            Statement::Query { .. } | Statement::Insert(_) => {
+                Ok(Statement::Explain(Box::new(inner)))
+            }
+            Statement::CreateTable(ref create) if create.query.is_some() => {
+                Ok(Statement::Explain(Box::new(inner)))
+            }
+            _ => Err(
+                Fault::new(FaultKind::Syntax, "EXPLAIN takes a query or an INSERT")
+                    .at(Some(position)),
+            ),
         }
     }
 
     /// `(VERBOSE, …)` rather than a query in parentheses.
     fn explain_options_follow(&self) -> bool {
         match &self.parser.peek_nth_token_ref(1).token {
-            Token::Word(w) => !["select", "with", "values", "from"].iter().any(|q| w.value.eq_ignore_ascii_case(q)),
+            Token::Word(w) => !["select", "with", "values", "from"]
+                .iter()
+                .any(|q| w.value.eq_ignore_ascii_case(q)),
             _ => false,
         }
     }
 
     pub(super) fn parse_insert(&mut self) -> Result<Statement> {
         let start = self.position();
-        let unsupported = |what: &str| Fault::new(FaultKind::Unsupported, format!("{what} not supported")).at(Some(start));
+        let unsupported = |what: &str| {
+            Fault::new(FaultKind::Unsupported, format!("{what} not supported")).at(Some(start))
+        };
         let insert = self.parser.next_token();
         let insert = match self.upstream(|p| p.parse_insert(insert))? {
             ast::Statement::Insert(insert) => insert,
@@ -80,9 +97,17 @@ impl StatementParser<'_> {
             return Err(unsupported("INSERT into anything but a table is"));
         };
         let table = relation_name(table)?;
-        let columns = insert.columns.iter().map(relation_name).collect::<Result<_>>()?;
+        let columns = insert
+            .columns
+            .iter()
+            .map(relation_name)
+            .collect::<Result<_>>()?;
         match insert.source {
-            Some(query) => Ok(Statement::Insert(Insert { table, columns, query })),
+            Some(query) => Ok(Statement::Insert(Insert {
+                table,
+                columns,
+                query,
+            })),
             None => Err(unsupported("INSERT without a query or VALUES is")),
         }
     }
@@ -119,6 +144,9 @@ pub fn relation_name(name: &ast::ObjectName) -> Result<Name> {
             format!("\"{name}\" is qualified, and there are no schemas"),
         )
         .at(Some(first.span.start.into()))),
-        _ => Err(Fault::new(FaultKind::Syntax, format!("expected a name, found \"{name}\""))),
+        _ => Err(Fault::new(
+            FaultKind::Syntax,
+            format!("expected a name, found \"{name}\""),
+        )),
     }
 }

@@ -14,15 +14,24 @@ impl StatementParser<'_> {
         }
         self.take_words(&["session"]);
         if self.at_words(&["time", "zone"]) {
-            let setting = Name { text: "timezone".into(), position: self.position() };
+            let setting = Name {
+                text: "timezone".into(),
+                position: self.position(),
+            };
             self.take_words(&["time", "zone"]);
-            return Ok(Statement::Set { setting, value: self.parse_set_value()? });
+            return Ok(Statement::Set {
+                setting,
+                value: self.parse_set_value()?,
+            });
         }
         let setting = self.parse_setting_name()?;
         if !self.take(&Token::Eq) && !self.take_words(&["to"]) {
             return self.expected("\"=\" or TO");
         }
-        Ok(Statement::Set { setting, value: self.parse_set_value()? })
+        Ok(Statement::Set {
+            setting,
+            value: self.parse_set_value()?,
+        })
     }
 
     fn parse_set_value(&mut self) -> Result<SetValue> {
@@ -53,7 +62,10 @@ impl StatementParser<'_> {
             return Ok(Statement::Describe(self.parse_relation_name()?));
         }
         if self.at_words(&["time", "zone"]) {
-            let name = Name { text: "timezone".into(), position: self.position() };
+            let name = Name {
+                text: "timezone".into(),
+                position: self.position(),
+            };
             self.take_words(&["time", "zone"]);
             return Ok(Statement::Show(Show::Setting(name)));
         }
@@ -72,7 +84,10 @@ impl StatementParser<'_> {
         let mut text = match self.parser.peek_token_ref().token.clone() {
             Token::SingleQuotedString(text) => {
                 self.parser.advance_token();
-                return Ok(Name { text: text.to_lowercase(), position });
+                return Ok(Name {
+                    text: text.to_lowercase(),
+                    position,
+                });
             }
             Token::Word(word) => word.value,
             _ => return self.expected("the name of a setting"),
@@ -82,7 +97,12 @@ impl StatementParser<'_> {
             let joint = match self.parser.peek_token_ref().token {
                 Token::Period => '.',
                 Token::Minus => '-',
-                _ => return Ok(Name { text: text.to_lowercase(), position }),
+                _ => {
+                    return Ok(Name {
+                        text: text.to_lowercase(),
+                        position,
+                    });
+                }
             };
             self.parser.advance_token();
             let Token::Word(word) = self.parser.peek_token_ref().token.clone() else {

@@ -32,13 +32,19 @@ impl Name {
             Some(_) => ident.value.clone(),
             None => ident.value.to_lowercase(),
         };
-        Self { text, position: ident.span.start.into() }
+        Self {
+            text,
+            position: ident.span.start.into(),
+        }
     }
 }
 
 impl From<Location> for Position {
     fn from(location: Location) -> Self {
-        Self { line: location.line, column: location.column }
+        Self {
+            line: location.line,
+            column: location.column,
+        }
     }
 }
 

@@ -9,7 +9,8 @@ impl StatementParser<'_> {
     pub(super) fn parse_type(&mut self) -> Result<DataType> {
         let mut data_type = if self.at_words(&["struct"]) {
             self.parse_struct()?
-        } else if self.at_words(&["array"]) && self.parser.peek_nth_token_ref(1).token == Token::Lt {
+        } else if self.at_words(&["array"]) && self.parser.peek_nth_token_ref(1).token == Token::Lt
+        {
             self.parse_angle_array()?
         } else {
             return self.upstream(|p| p.parse_data_type());
@@ -26,7 +27,9 @@ impl StatementParser<'_> {
         self.expect(&Token::Lt)?;
         let element = self.parse_type()?;
         self.expect_closing_angle()?;
-        Ok(DataType::Array(ArrayElemTypeDef::AngleBracket(Box::new(element))))
+        Ok(DataType::Array(ArrayElemTypeDef::AngleBracket(Box::new(
+            element,
+        ))))
     }
 
     fn parse_struct(&mut self) -> Result<DataType> {
@@ -51,7 +54,11 @@ impl StatementParser<'_> {
     fn parse_struct_field(&mut self) -> Result<StructField> {
         let name = self.upstream(|p| p.parse_identifier())?;
         self.take(&Token::Colon);
-        Ok(StructField { field_name: Some(name), field_type: self.parse_type()?, options: None })
+        Ok(StructField {
+            field_name: Some(name),
+            field_type: self.parse_type()?,
+            options: None,
+        })
     }
 
     /// `>`, or the first half of a `>>` that closes two types.
@@ -69,7 +76,10 @@ impl StatementParser<'_> {
             match token.token {
                 Token::EOF => break,
                 Token::ShiftRight if rest.is_empty() => {
-                    rest.extend([TokenWithSpan::new(Token::Gt, token.span), TokenWithSpan::new(Token::Gt, token.span)]);
+                    rest.extend([
+                        TokenWithSpan::new(Token::Gt, token.span),
+                        TokenWithSpan::new(Token::Gt, token.span),
+                    ]);
                 }
                 _ => rest.push(token),
             }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{BoundOutcome, ScriptBinder};
-use crate::bind::{BoundQuery, RelationKind, assign, bind_view, result_schema};
 use crate::bind::Scope;
+use crate::bind::{BoundQuery, RelationKind, assign, bind_view, result_schema};
 use crate::catalog::{Relation, ViewDef};
 use crate::declare::declare;
 use crate::error::{Fault, FaultKind, Position};
@@ -12,12 +12,22 @@ use crate::parse::statement::{CreateTable, CreateView, Drop, DropKind, Name};
 use crate::script::QueryKind;
 
 impl ScriptBinder {
-    pub(super) fn create_table(&mut self, create: &CreateTable, position: Position) -> Result<BoundOutcome, Vec<Fault>> {
+    pub(super) fn create_table(
+        &mut self,
+        create: &CreateTable,
+        position: Position,
+    ) -> Result<BoundOutcome, Vec<Fault>> {
         if let Some(existing) = self.existing(&create.name) {
-            return if create.if_not_exists { Ok(BoundOutcome::Done("CREATE TABLE")) } else { Err(vec![existing]) };
+            return if create.if_not_exists {
+                Ok(BoundOutcome::Done("CREATE TABLE"))
+            } else {
+                Err(vec![existing])
+            };
         }
+        self.option_positions.add(create);
         if create.query.is_none() {
-            let relation = declare(create, None, self.registry.as_ref()).inspect_err(|_| self.break_name(&create.name))?;
+            let relation = declare(create, None, self.registry.as_ref())
+                .inspect_err(|_| self.break_name(&create.name))?;
             self.register(&create.name, relation);
             return Ok(BoundOutcome::Done("CREATE TABLE"));
         }
@@ -34,7 +44,11 @@ impl ScriptBinder {
     }
 
     /// The table and the query that fills it, neither registered.
-    pub(super) fn create_table_as(&mut self, create: &CreateTable, position: Position) -> Result<(Relation, BoundQuery), Vec<Fault>> {
+    pub(super) fn create_table_as(
+        &mut self,
+        create: &CreateTable,
+        position: Position,
+    ) -> Result<(Relation, BoundQuery), Vec<Fault>> {
         let query = create.query.as_deref().expect("asked for by the caller");
         let plan = self.bind_query(query)?.plan;
         let relation = declare(create, Some(&result_schema(&plan)), self.registry.as_ref())?;
@@ -43,33 +57,53 @@ impl ScriptBinder {
             Relation::Stream(def) => (Arc::clone(def), RelationKind::Stream),
             Relation::View(_) => unreachable!("a table was declared"),
         };
-        let at_name = |message: String| vec![Fault::new(FaultKind::InvalidOption, message).at(Some(create.name.position))];
+        let at_name = |message: String| {
+            vec![Fault::new(FaultKind::InvalidOption, message).at(Some(create.name.position))]
+        };
         if !def.can_write {
-            return Err(at_name(format!("table \"{}\" cannot be written, so a query cannot fill it", def.name)));
+            return Err(at_name(format!(
+                "table \"{}\" cannot be written, so a query cannot fill it",
+                def.name
+            )));
         }
         if kind == RelationKind::Table {
             self.check_options(&def, thalweg_dataflow::options::Direction::Sink)?;
         }
         let plan = assign(plan, &def, &[], position)?;
         let sink = self.sink(&def, kind).map_err(|fault| vec![fault])?;
-        Ok((relation, self.bound(QueryKind::CreateTableAs, plan, sink, position)))
+        Ok((
+            relation,
+            self.bound(QueryKind::CreateTableAs, plan, sink, position),
+        ))
     }
 
     pub(super) fn create_view(&mut self, create: CreateView) -> Result<BoundOutcome, Vec<Fault>> {
         if let Some(existing) = self.existing(&create.name) {
             match self.out.catalog.relations.get(&create.name.text) {
                 _ if create.if_not_exists => return Ok(BoundOutcome::Done("CREATE VIEW")),
-                Some(Relation::View(_)) if create.or_replace => self.check_unused(&create.name, "replaced")?,
+                Some(Relation::View(_)) if create.or_replace => {
+                    self.check_unused(&create.name, "replaced")?
+                }
                 _ => return Err(vec![existing]),
             }
         }
-        let names: Vec<String> = create.columns.iter().map(|name| name.text.clone()).collect();
-        let scope = Scope { catalog: &self.out.catalog, broken: &self.broken, fixtures: None };
+        let names: Vec<String> = create
+            .columns
+            .iter()
+            .map(|name| name.text.clone())
+            .collect();
+        let scope = Scope {
+            catalog: &self.out.catalog,
+            broken: &self.broken,
+            fixtures: None,
+        };
         let bound = bind_view(&create.query, &names, &scope);
         let bound = bound.inspect_err(|_| self.break_name(&create.name))?;
         if bound.used.contains(&create.name.text) {
             let message = format!("view \"{}\" refers to itself", create.name.text);
-            return Err(vec![Fault::new(FaultKind::Unsupported, message).at(Some(create.name.position))]);
+            return Err(vec![
+                Fault::new(FaultKind::Unsupported, message).at(Some(create.name.position)),
+            ]);
         }
         let view = ViewDef {
             name: create.name.text.clone(),
@@ -97,9 +131,18 @@ impl ScriptBinder {
                 Some(relation) => matches!(relation, Relation::View(_)),
             };
             if is_view != (drop.kind == DropKind::View) {
-                let (is, hint) = if is_view { ("view", "DROP VIEW") } else { ("table", "DROP TABLE") };
-                let fault = Fault::new(FaultKind::InvalidType, format!("\"{}\" is a {is}", name.text));
-                return Err(vec![fault.at(Some(name.position)).hint(format!("use {hint}"))]);
+                let (is, hint) = if is_view {
+                    ("view", "DROP VIEW")
+                } else {
+                    ("table", "DROP TABLE")
+                };
+                let fault = Fault::new(
+                    FaultKind::InvalidType,
+                    format!("\"{}\" is a {is}", name.text),
+                );
+                return Err(vec![
+                    fault.at(Some(name.position)).hint(format!("use {hint}")),
+                ]);
             }
             self.check_unused(name, "dropped")?;
             self.out.catalog.relations.remove(&name.text);
@@ -114,27 +157,51 @@ impl ScriptBinder {
             Relation::Table(def) | Relation::Stream(def) => ("table", def.position),
             Relation::View(def) => ("view", def.position),
         };
-        let fault = Fault::new(FaultKind::DuplicateObject, format!("{what} \"{}\" already exists", name.text));
+        let fault = Fault::new(
+            FaultKind::DuplicateObject,
+            format!("{what} \"{}\" already exists", name.text),
+        );
         let fault = fault.at(Some(name.position));
         Some(match position {
-            Some(Position { line, column }) => fault.hint(format!("it was created at {line}:{column}")),
+            Some(Position { line, column }) => {
+                fault.hint(format!("it was created at {line}:{column}"))
+            }
             None => fault,
         })
     }
 
     fn check_unused(&self, name: &Name, change: &str) -> Result<(), Vec<Fault>> {
-        let user = self.out.catalog.relations.values().find_map(|relation| match relation {
-            Relation::View(view) if view.name != name.text && view.uses.contains(&name.text) => Some(&view.name),
-            _ => None,
-        });
+        let user = self
+            .out
+            .catalog
+            .relations
+            .values()
+            .find_map(|relation| match relation {
+                Relation::View(view)
+                    if view.name != name.text && view.uses.contains(&name.text) =>
+                {
+                    Some(&view.name)
+                }
+                _ => None,
+            });
         let Some(user) = user else { return Ok(()) };
-        let message = format!("\"{}\" cannot be {change}: view \"{user}\" reads it", name.text);
-        Err(vec![Fault::new(FaultKind::InvalidOption, message).at(Some(name.position)).hint(format!("DROP VIEW {user} first"))])
+        let message = format!(
+            "\"{}\" cannot be {change}: view \"{user}\" reads it",
+            name.text
+        );
+        Err(vec![
+            Fault::new(FaultKind::InvalidOption, message)
+                .at(Some(name.position))
+                .hint(format!("DROP VIEW {user} first")),
+        ])
     }
 
     fn register(&mut self, name: &Name, relation: Relation) {
         self.broken.remove(&name.text);
-        self.out.catalog.relations.insert(name.text.clone(), relation);
+        self.out
+            .catalog
+            .relations
+            .insert(name.text.clone(), relation);
     }
 
     fn break_name(&mut self, name: &Name) {

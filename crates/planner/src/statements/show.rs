@@ -10,9 +10,16 @@ use crate::types::sql_name_of;
 impl ScriptBinder {
     pub(super) fn show_all(&self) -> BoundOutcome {
         let row = |(decl, value): (&crate::settings::SettingDecl, &str)| {
-            vec![decl.name.to_string(), value.to_string(), decl.meaning.to_string()]
+            vec![
+                decl.name.to_string(),
+                value.to_string(),
+                decl.meaning.to_string(),
+            ]
         };
-        rows(&["name", "setting", "description"], self.out.settings.all().map(row).collect())
+        rows(
+            &["name", "setting", "description"],
+            self.out.settings.all().map(row).collect(),
+        )
     }
 
     pub(super) fn show_setting(&self, name: &Name) -> Result<BoundOutcome, Fault> {
@@ -29,7 +36,10 @@ impl ScriptBinder {
             };
             vec![name.clone(), kind.to_string(), connector.to_string()]
         };
-        rows(&["name", "type", "connector"], self.out.catalog.relations.iter().map(row).collect())
+        rows(
+            &["name", "type", "connector"],
+            self.out.catalog.relations.iter().map(row).collect(),
+        )
     }
 
     /// The columns of a relation.
@@ -40,11 +50,15 @@ impl ScriptBinder {
         }
         let described = match self.out.catalog.relations.get(&name.text) {
             None => return Err(vec![self.undefined("table", name)]),
-            Some(Relation::Table(def) | Relation::Stream(def)) => {
-                (0..def.columns.len()).map(|index| describe_column(def, index)).collect()
-            }
+            Some(Relation::Table(def) | Relation::Stream(def)) => (0..def.columns.len())
+                .map(|index| describe_column(def, index))
+                .collect(),
             Some(Relation::View(view)) => {
-                let scope = Scope { catalog: &self.out.catalog, broken: &self.broken, fixtures: None };
+                let scope = Scope {
+                    catalog: &self.out.catalog,
+                    broken: &self.broken,
+                    fixtures: None,
+                };
                 let schema = result_schema(&bind_view(&view.query, &view.columns, &scope)?.plan);
                 let column = |field: &arrow::datatypes::FieldRef| described(field, String::new());
                 schema.fields().iter().map(column).collect()
@@ -73,9 +87,17 @@ fn describe_column(def: &TableDef, index: usize) -> Vec<String> {
 
 fn described(field: &arrow::datatypes::Field, notes: String) -> Vec<String> {
     let nullable = if field.is_nullable() { "yes" } else { "no" };
-    vec![field.name().clone(), sql_name_of(field), nullable.to_string(), notes]
+    vec![
+        field.name().clone(),
+        sql_name_of(field),
+        nullable.to_string(),
+        notes,
+    ]
 }
 
 fn rows(columns: &[&str], rows: Vec<Vec<String>>) -> BoundOutcome {
-    BoundOutcome::Rows { columns: columns.iter().map(|c| c.to_string()).collect(), rows }
+    BoundOutcome::Rows {
+        columns: columns.iter().map(|c| c.to_string()).collect(),
+        rows,
+    }
 }

@@ -16,7 +16,9 @@ pub fn filled_stream(query: &BoundQuery) -> Option<&str> {
 
 /// The intermediate streams that a query reads.
 pub fn read_streams(query: &BoundQuery) -> BTreeSet<String> {
-    let streams = scans(&query.plan).into_iter().filter(|table| table.kind == RelationKind::Stream);
+    let streams = scans(&query.plan)
+        .into_iter()
+        .filter(|table| table.kind == RelationKind::Stream);
     streams.map(|table| table.def.name.clone()).collect()
 }
 
@@ -31,14 +33,21 @@ impl ScriptBinder {
     fn check_fillers(&mut self) -> BTreeMap<String, usize> {
         let mut fillers: BTreeMap<String, usize> = BTreeMap::new();
         for (index, query) in self.out.queries.iter().enumerate() {
-            let Some(stream) = filled_stream(query) else { continue };
+            let Some(stream) = filled_stream(query) else {
+                continue;
+            };
             let Some(&first) = fillers.get(stream) else {
                 fillers.insert(stream.to_string(), index);
                 continue;
             };
-            let message = format!("intermediate stream \"{stream}\" is filled {}already", at(self.out.queries[first].position));
+            let message = format!(
+                "intermediate stream \"{stream}\" is filled {}already",
+                at(self.out.queries[first].position)
+            );
             let fault = Fault::new(FaultKind::NotStreamable, message).at(query.position);
-            self.faults.push(fault.hint("fill it by one INSERT with UNION ALL, or give the table a connector"));
+            self.faults.push(
+                fault.hint("fill it by one INSERT with UNION ALL, or give the table a connector"),
+            );
         }
         fillers
     }
@@ -50,7 +59,9 @@ impl ScriptBinder {
                 if read.insert(stream.clone()) && !self.filled.contains(&stream) {
                     let message = format!("nothing fills the intermediate stream \"{stream}\"");
                     let fault = Fault::new(FaultKind::NotStreamable, message).at(query.position);
-                    let hint = format!("INSERT INTO {stream} in the same script, or give the table a connector");
+                    let hint = format!(
+                        "INSERT INTO {stream} in the same script, or give the table a connector"
+                    );
                     self.faults.push(fault.hint(hint));
                 }
             }
@@ -61,14 +72,19 @@ impl ScriptBinder {
         }
         for (stream, &filler) in fillers.iter().filter(|(stream, _)| !read.contains(*stream)) {
             let message = format!("nothing reads the intermediate stream \"{stream}\"");
-            let fault = Fault::new(FaultKind::NotStreamable, message).at(self.out.queries[filler].position);
-            self.faults.push(fault.hint("give the table a connector to keep what is written, or read it in the same script"));
+            let fault =
+                Fault::new(FaultKind::NotStreamable, message).at(self.out.queries[filler].position);
+            self.faults.push(fault.hint(
+                "give the table a connector to keep what is written, or read it in the same script",
+            ));
         }
     }
 
     fn check_circles(&mut self, fillers: &BTreeMap<String, usize>) {
-        let reads: BTreeMap<&String, BTreeSet<String>> =
-            fillers.iter().map(|(stream, &filler)| (stream, read_streams(&self.out.queries[filler]))).collect();
+        let reads: BTreeMap<&String, BTreeSet<String>> = fillers
+            .iter()
+            .map(|(stream, &filler)| (stream, read_streams(&self.out.queries[filler])))
+            .collect();
         for (stream, &filler) in fillers {
             if let Some(path) = circle(stream, &reads) {
                 let names: Vec<_> = path.iter().map(|name| format!("\"{name}\"")).collect();
@@ -77,7 +93,8 @@ impl ScriptBinder {
                     names => format!("intermediate streams {} feed each other", names.join(", ")),
                 };
                 let position = self.out.queries[filler].position;
-                self.faults.push(Fault::new(FaultKind::NotStreamable, message).at(position));
+                self.faults
+                    .push(Fault::new(FaultKind::NotStreamable, message).at(position));
                 // The others lie on the same circle.
                 return;
             }
@@ -86,11 +103,16 @@ impl ScriptBinder {
 }
 
 fn at(position: Option<Position>) -> String {
-    position.map_or_else(String::new, |Position { line, column }| format!("at {line}:{column} "))
+    position.map_or_else(String::new, |Position { line, column }| {
+        format!("at {line}:{column} ")
+    })
 }
 
 /// A way from `start` back to it, where there is one.
-fn circle<'a>(start: &'a String, reads: &'a BTreeMap<&String, BTreeSet<String>>) -> Option<Vec<&'a String>> {
+fn circle<'a>(
+    start: &'a String,
+    reads: &'a BTreeMap<&String, BTreeSet<String>>,
+) -> Option<Vec<&'a String>> {
     let mut seen = BTreeSet::new();
     let mut paths = vec![vec![start]];
     while let Some(path) = paths.pop() {
