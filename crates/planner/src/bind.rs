@@ -15,7 +15,7 @@ mod source;
 mod stream_table;
 mod view;
 
-pub use assign::{assign, written_fields};
+pub use assign::{assign, is_assignable, written_fields};
 pub use context::Scope;
 pub use fixture::Fixtures;
 pub use plan::{Bound, bind_query, bind_view, result_schema, scans};

@@ -10,6 +10,8 @@ use datafusion::logical_expr::planner::RelationPlanner;
 use datafusion::optimizer::Analyzer;
 use datafusion::prelude::SessionConfig;
 
+use crate::window;
+
 /// DataFusion's functions and those for JSON. Immutable; shared by all planners of the process.
 pub struct Functions {
     state: SessionState,
@@ -26,7 +28,13 @@ impl Functions {
     fn new() -> Self {
         let mut state = SessionStateBuilder::new()
             .with_config(SessionConfig::from(config()))
-            .with_scalar_functions(SessionStateDefaults::default_scalar_functions())
+            .with_scalar_functions(
+                [
+                    SessionStateDefaults::default_scalar_functions(),
+                    window::scalar_udfs(),
+                ]
+                .concat(),
+            )
             .with_higher_order_functions(SessionStateDefaults::default_higher_order_functions())
             .with_aggregate_functions(SessionStateDefaults::default_aggregate_functions())
             .with_window_functions(SessionStateDefaults::default_window_functions())
@@ -36,7 +44,7 @@ impl Functions {
             .expect("the JSON functions have names of their own");
         Self {
             state,
-            relation_planners: Vec::new(),
+            relation_planners: window::relation_planners(),
         }
     }
 

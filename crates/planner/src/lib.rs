@@ -10,6 +10,7 @@ mod declare;
 pub mod error;
 pub mod event_time;
 pub mod functions;
+mod lower;
 pub mod optimize;
 pub mod options;
 pub mod parse;

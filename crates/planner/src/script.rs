@@ -7,9 +7,10 @@ use thalweg_dataflow::options::Registry;
 use thalweg_dataflow::plan::{Graph, JobSettings, NodeId};
 
 use crate::catalog::Catalog;
-use crate::error::{Fault, FaultKind};
+use crate::error::Fault;
+use crate::lower::lower_script;
 use crate::settings::Settings;
-use crate::statements::{BoundOutcome, BoundScript, bind_script};
+use crate::statements::{BoundScript, bind_script};
 
 /// The connector name of a bare SELECT's or SUBSCRIBE's sink. The server decides what it is: standard
 /// output, a client, a test. Its `SinkSpec::table` is the decimal index of the statement in the script.
@@ -89,29 +90,20 @@ impl Planner {
     /// Plans all statements of `sql`, or gives every fault found, in the order of their positions. The
     /// catalog and settings change only when there is no fault.
     pub fn plan(&mut self, sql: &str, options: &ScriptOptions) -> Result<Script, Vec<Fault>> {
-        let bound = self.bind(sql, options)?;
-        let outcomes = bound.outcomes.into_iter().map(|outcome| match outcome {
-            BoundOutcome::Done(tag) => Ok(Outcome::Done(tag.to_string())),
-            BoundOutcome::Rows { columns, rows } => Ok(Outcome::Rows { columns, rows }),
-            BoundOutcome::Query(_) | BoundOutcome::Explain(_) => Err(vec![Fault::new(
-                FaultKind::Unsupported,
-                "queries are not lowered yet",
-            )]),
-        });
-        let outcomes = outcomes.collect::<Result<_, _>>()?;
+        let mut bound = self.bind(sql, options);
+        let mut faults = std::mem::take(&mut bound.faults);
+        let script = lower_script(&bound, self.registry.as_ref(), &mut faults);
+        if !faults.is_empty() {
+            faults.sort_by_key(|fault| fault.position);
+            faults.dedup();
+            return Err(faults);
+        }
         self.catalog = bound.catalog;
         self.settings = bound.settings;
-        Ok(Script {
-            outcomes,
-            jobs: Vec::new(),
-        })
+        Ok(script)
     }
 
-    pub(crate) fn bind(
-        &self,
-        sql: &str,
-        options: &ScriptOptions,
-    ) -> Result<BoundScript, Vec<Fault>> {
+    pub(crate) fn bind(&self, sql: &str, options: &ScriptOptions) -> BoundScript {
         bind_script(sql, options, &self.catalog, &self.settings, &self.registry)
     }
 }

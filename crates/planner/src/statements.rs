@@ -6,7 +6,9 @@ mod dead_letter;
 mod show;
 mod streams;
 
-use std::collections::BTreeSet;
+pub use streams::{filled_stream, read_streams};
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use datafusion::logical_expr::LogicalPlan;
@@ -31,10 +33,14 @@ pub struct BoundScript {
     pub settings: Settings,
     /// One per statement.
     pub outcomes: Vec<BoundOutcome>,
-    /// What is to run, in the order of the statements; queries that write dead letters last.
+    /// What is to run, in the order of the statements.
     pub queries: Vec<BoundQuery>,
     /// What EXPLAIN asks about.
     pub explained: Vec<BoundQuery>,
+    /// Sinks of rejected records, by table.
+    pub dead_letters: BTreeMap<String, BoundSink>,
+    /// What is wrong; the rest then covers the statements that are sound.
+    pub faults: Vec<Fault>,
 }
 
 #[derive(Debug)]
@@ -50,14 +56,14 @@ pub enum BoundOutcome {
     Explain(usize),
 }
 
-/// Binds a script, or gives every fault of it in the order of their positions.
+/// Binds a script. Faults are found in one pass: statements after a faulty one are bound as well.
 pub fn bind_script(
     sql: &str,
     options: &ScriptOptions,
     catalog: &Catalog,
     settings: &Settings,
     registry: &Arc<dyn Registry>,
-) -> Result<BoundScript, Vec<Fault>> {
+) -> BoundScript {
     let mut script = ScriptBinder {
         registry: Arc::clone(registry),
         fixtures: Fixtures::new(options.fixtures.clone(), Arc::clone(registry)),
@@ -68,16 +74,19 @@ pub fn bind_script(
             outcomes: Vec::new(),
             queries: Vec::new(),
             explained: Vec::new(),
+            dead_letters: BTreeMap::new(),
+            faults: Vec::new(),
         },
+        statement: 0,
         broken: BTreeSet::new(),
         filled: BTreeSet::new(),
         checked: Vec::new(),
         option_positions: OptionPositions::default(),
         query_failed: false,
-        faults: Vec::new(),
     };
     for parsed in parse(sql) {
         script.run(parsed);
+        script.statement += 1;
     }
     script.finish()
 }
@@ -89,13 +98,14 @@ struct ScriptBinder {
     out: BoundScript,
     /// Relations whose CREATE was faulty.
     broken: BTreeSet<String>,
+    /// Index of the statement at hand.
+    statement: usize,
     /// Intermediate streams that an INSERT was to fill, faulty ones too.
     filled: BTreeSet<String>,
     /// Tables whose options the connectors have seen for a direction.
     checked: Vec<(String, Direction)>,
     option_positions: OptionPositions,
     query_failed: bool,
-    faults: Vec<Fault>,
 }
 
 impl ScriptBinder {
@@ -108,7 +118,7 @@ impl ScriptBinder {
                 self.out.outcomes.extend(outcome);
             }
             Err(error) => {
-                self.faults.push(error.fault);
+                self.out.faults.push(error.fault);
                 self.broken.extend(error.creates);
                 self.query_failed = true;
             }
@@ -119,7 +129,8 @@ impl ScriptBinder {
         match result {
             Ok(value) => Some(value),
             Err(faults) => {
-                self.faults
+                self.out
+                    .faults
                     .extend(faults.into_iter().map(|fault| fault.at(Some(position))));
                 None
             }
@@ -199,7 +210,7 @@ impl ScriptBinder {
         position: Position,
     ) -> Result<BoundQuery, Vec<Fault>> {
         let plan = self.bind_query(query)?.plan;
-        let sink = BoundSink::result(self.statement(), result_schema(&plan));
+        let sink = BoundSink::result(self.statement, result_schema(&plan));
         Ok(self.bound(kind, plan, sink, position))
     }
 
@@ -296,7 +307,7 @@ impl ScriptBinder {
     ) -> BoundQuery {
         let settings = self.out.settings.for_query();
         BoundQuery {
-            statement: self.statement(),
+            statement: self.statement,
             kind,
             plan,
             sink,
@@ -307,11 +318,6 @@ impl ScriptBinder {
 
     fn sink(&self, def: &Arc<TableDef>, kind: RelationKind) -> Result<BoundSink, Fault> {
         BoundSink::of_table(def, kind, self.dry_run)
-    }
-
-    /// Index of the statement at hand.
-    fn statement(&self) -> usize {
-        self.out.outcomes.len()
     }
 
     fn undefined(&self, what: &str, name: &Name) -> Fault {
@@ -329,17 +335,11 @@ impl ScriptBinder {
         }
     }
 
-    fn finish(mut self) -> Result<BoundScript, Vec<Fault>> {
-        self.add_dead_letters();
+    fn finish(mut self) -> BoundScript {
+        self.find_dead_letter_sinks();
         self.check_streams();
         self.check_fixtures();
-        if self.faults.is_empty() {
-            return Ok(self.out);
-        }
-        let mut faults = self.faults;
-        faults.sort_by_key(|fault| fault.position);
-        faults.dedup();
-        Err(faults)
+        self.out
     }
 
     fn check_fixtures(&mut self) {
@@ -362,7 +362,7 @@ impl ScriptBinder {
                     }
                 }
             };
-            self.faults.push(fault);
+            self.out.faults.push(fault);
         }
     }
 }

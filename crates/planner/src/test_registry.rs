@@ -172,35 +172,41 @@ fn formats() -> Vec<FormatDecl> {
 }
 
 /// Binds a script against an empty catalog.
-pub fn bind(sql: &str) -> Result<BoundScript, Vec<String>> {
+pub fn bind(sql: &str) -> BoundScript {
     bind_with(sql, &ScriptOptions::default())
 }
 
-pub fn bind_with(sql: &str, options: &ScriptOptions) -> Result<BoundScript, Vec<String>> {
-    let planner = Planner::new(TestRegistry::shared());
-    planner
-        .bind(sql, options)
-        .map_err(|faults| faults.iter().map(ToString::to_string).collect())
+pub fn bind_with(sql: &str, options: &ScriptOptions) -> BoundScript {
+    Planner::new(TestRegistry::shared()).bind(sql, options)
 }
 
-/// The faults of a script, one a line.
+/// The faults of planning a script, one a line.
 pub fn faults(sql: &str) -> String {
-    match bind(sql) {
+    faults_with(sql, &ScriptOptions::default())
+}
+
+pub fn faults_with(sql: &str, options: &ScriptOptions) -> String {
+    match Planner::new(TestRegistry::shared()).plan(sql, options) {
         Ok(_) => "no faults".to_string(),
-        Err(faults) => faults.join("\n"),
+        Err(faults) => faults
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join("\n"),
     }
 }
 
-/// The plan of the script's last query, as DataFusion prints it.
+/// The plan of the script's last query, as DataFusion prints it, or its faults.
 pub fn plan(sql: &str) -> String {
-    match bind(sql) {
-        Ok(script) => script
-            .queries
-            .last()
-            .expect("the script has a query")
-            .plan
-            .display_indent()
-            .to_string(),
-        Err(faults) => faults.join("\n"),
+    let script = bind(sql);
+    if !script.faults.is_empty() {
+        return faults(sql);
     }
+    script
+        .queries
+        .last()
+        .expect("the script has a query")
+        .plan
+        .display_indent()
+        .to_string()
 }

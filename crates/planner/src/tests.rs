@@ -107,5 +107,6 @@ SELECT 'abc
     unary operator '-' only supports signed numeric, interval and timestamp types at 25:9
     cannot coerce arithmetic expression Timestamp(ns) - BIGINT to valid types at 26:8
     arrow error: Parser error: Invalid input syntax for type interval: "foo" at 27:1
+    arrow error: Cast error: Cannot cast string 'x' to value of INT type at 28:1
     unterminated string literal at 30:8"#]]);
 }

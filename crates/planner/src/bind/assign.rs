@@ -221,6 +221,14 @@ fn mismatch(table: &TableDef, field: &Field, source: &Field) -> Fault {
     }
 }
 
+/// Whether a value of one type becomes one of another without being asked to, by a cast.
+pub fn is_assignable(from: &DataType, to: &DataType) -> bool {
+    matches!(
+        assignment(from, to),
+        Some(Assignment::Same | Assignment::Cast)
+    )
+}
+
 /// How a value becomes one of the target's type without being asked to.
 #[derive(Debug, PartialEq, Eq)]
 enum Assignment {

@@ -67,11 +67,11 @@ impl<'a> BindContext<'a> {
         kind: RelationKind,
     ) -> DataFusionResult<Arc<dyn TableSource>> {
         let def = match kind {
-            RelationKind::Table if self.scope.fixtures.is_some() => match self.scope.fixtures {
+            RelationKind::Table => match self.scope.fixtures {
                 Some(fixtures) => fixtures.replace(def)?,
                 None => Arc::clone(def),
             },
-            _ => Arc::clone(def),
+            RelationKind::Stream => Arc::clone(def),
         };
         if !def.can_read {
             let message = format!("table \"{}\" is written, not read", def.name);

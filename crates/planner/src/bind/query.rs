@@ -84,7 +84,7 @@ impl BoundSink {
         let target = match kind {
             _ if result => SinkTarget::result(),
             RelationKind::Stream => SinkTarget::Stream(Arc::clone(def)),
-            RelationKind::Table | RelationKind::DeadLetters => SinkTarget::Connector {
+            RelationKind::Table => SinkTarget::Connector {
                 connector: def.connector.clone(),
                 format: def.format.clone(),
                 options: def.options.clone(),

@@ -15,7 +15,6 @@ use super::ast::normalize_expr;
 use super::context::{BindContext, Scope};
 use crate::catalog::{Catalog, ColumnOrigin, TableDef};
 use crate::error::{Fault, FaultKind, Position};
-use crate::functions::Functions;
 use crate::types::sql_name;
 
 /// The columns of a table as expressions over what a record holds: its physical and metadata columns.
@@ -31,7 +30,6 @@ impl<'a> RowExpressions<'a> {
         Self {
             def,
             schema,
-            functions: Functions::get(),
         }
     }
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use datafusion::logical_expr::TableSource;
-use thalweg_dataflow::table::dead_letter_schema;
 
 use crate::catalog::TableDef;
 
@@ -25,15 +24,10 @@ pub enum RelationKind {
     Table,
     /// Filled by another query of the same script.
     Stream,
-    /// The records of a table that could not be used, in the columns of `dead_letter_schema()`.
-    DeadLetters,
 }
 
 impl TableSource for StreamTable {
     fn schema(&self) -> SchemaRef {
-        match self.kind {
-            RelationKind::Table | RelationKind::Stream => Arc::clone(&self.def.schema),
-            RelationKind::DeadLetters => dead_letter_schema(),
-        }
+        Arc::clone(&self.def.schema)
     }
 }

@@ -1,136 +1,110 @@
-//! Dead letters: rejected records of a table on their way into another.
+//! Dead letters: where the rejected records of the tables that are read go.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use datafusion::common::Column;
-use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use thalweg_dataflow::options::Direction;
 use thalweg_dataflow::table::{BadData, dead_letter_schema};
 
 use super::ScriptBinder;
-use crate::bind::{BoundQuery, RelationKind, StreamTable, assign, scans, written_fields};
+use crate::bind::{BoundSink, RelationKind, is_assignable, scans, written_fields};
 use crate::catalog::{Relation, TableDef};
-use crate::error::{Fault, FaultKind, Position, closest};
-use crate::parse::statement::Name;
-use crate::script::QueryKind;
+use crate::error::{Fault, FaultKind, closest};
+use crate::types::sql_name_of;
 
 impl ScriptBinder {
-    /// Adds a query for every table read whose bad records are to be written. It fills those columns of
-    /// the other table that dead letters have, by name.
-    pub(super) fn add_dead_letters(&mut self) {
-        let mut sources: BTreeMap<String, (Arc<TableDef>, String, usize)> = BTreeMap::new();
-        for (index, query) in self.out.queries.iter().enumerate() {
-            for table in scans(&query.plan)
-                .into_iter()
-                .filter(|table| table.kind == RelationKind::Table)
-            {
-                if let BadData::DeadLetter(target) = &table.def.bad_data {
+    /// Finds the sinks of all dead letters. A sink takes those columns of a dead letter that it has, by
+    /// name; its others are NULL.
+    pub(super) fn find_dead_letter_sinks(&mut self) {
+        let mut sources: BTreeMap<String, (Arc<TableDef>, String)> = BTreeMap::new();
+        for query in self.out.queries.iter().chain(&self.out.explained) {
+            for table in scans(&query.plan) {
+                if let (RelationKind::Table, BadData::DeadLetter(target)) =
+                    (table.kind, &table.def.bad_data)
+                {
                     let target = target.clone();
                     sources
                         .entry(table.def.name.clone())
-                        .or_insert((table.def, target, index));
+                        .or_insert((table.def, target));
                 }
             }
         }
-        for (source, target, reader) in sources.into_values() {
-            let position = self
-                .option_positions
-                .of(&source.name, "dead_letter")
-                .or(source.position);
-            match self.dead_letters(&source, &target, reader) {
-                Ok(query) => self.out.queries.extend(query),
-                Err(faults) => self
-                    .faults
-                    .extend(faults.into_iter().map(|fault| fault.at(position))),
+        sources.retain(|_, (_, target)| !self.broken.contains(target));
+        for (source, target) in sources.into_values() {
+            let position = self.option_positions.of(&source.name, "dead_letter").or(source.position);
+            match self.dead_letter_sink(&target) {
+                Ok(sink) => drop(self.out.dead_letters.insert(target, sink)),
+                Err(fault) => self.out.faults.push(fault.at(position)),
             }
         }
     }
 
-    /// `None` where the target's own statement is faulty.
-    fn dead_letters(
-        &mut self,
-        source: &Arc<TableDef>,
-        target: &str,
-        reader: usize,
-    ) -> Result<Option<BoundQuery>, Vec<Fault>> {
-        if self.broken.contains(target) {
-            return Ok(None);
-        }
-        let invalid = |message: String| vec![Fault::new(FaultKind::InvalidOption, message)];
+    fn dead_letter_sink(&mut self, target: &str) -> Result<BoundSink, Fault> {
+        let invalid = |what: &str| {
+            Fault::new(
+                FaultKind::InvalidOption,
+                format!("dead_letter = '{target}': {what}"),
+            )
+        };
         let def = match self.out.catalog.relations.get(target) {
             Some(Relation::Table(def)) if def.can_write => Arc::clone(def),
-            Some(_) => {
-                return Err(invalid(format!(
-                    "dead_letter = '{target}': that is no table that can be written"
-                )));
-            }
+            Some(_) => return Err(invalid("that is no table that can be written")),
             None => {
-                let fault = Fault::new(
-                    FaultKind::UndefinedTable,
-                    format!("dead_letter = '{target}': that table does not exist"),
-                );
+                let fault = invalid("that table does not exist");
                 let known = closest(
                     target,
                     self.out.catalog.relations.keys().map(String::as_str),
                 );
-                return Err(vec![match known {
+                return Err(match known {
                     Some(known) => fault.hint(format!("did you mean '{known}'?")),
                     None => fault,
-                }]);
+                });
             }
         };
-        self.check_options(&def, Direction::Sink)?;
-        let letters = dead_letter_schema();
-        let place = Position { line: 1, column: 1 };
-        let columns: Vec<Name> = written_fields(&def)
-            .filter(|field| letters.column_with_name(field.name()).is_some())
-            .map(|field| Name {
-                text: field.name().clone(),
-                position: place,
-            })
-            .collect();
-        if columns.is_empty() {
-            let names: Vec<_> = letters
-                .fields()
-                .iter()
-                .map(|field| format!("\"{}\"", field.name()))
-                .collect();
-            let fault = invalid(format!(
-                "dead_letter = '{target}': that table has no column for dead letters"
-            ))
-            .remove(0);
-            return Err(vec![
-                fault.hint(format!("give it some of {}", names.join(", "))),
-            ]);
+        if let Some(fault) = self
+            .check_options(&def, Direction::Sink)
+            .err()
+            .and_then(|mut faults| faults.pop())
+        {
+            return Err(fault);
         }
-        let scan = Arc::new(StreamTable {
-            def: Arc::clone(source),
-            kind: RelationKind::DeadLetters,
-        });
-        let exprs = columns
-            .iter()
-            .map(|name| Expr::Column(Column::from_name(&name.text)));
-        let plan = LogicalPlanBuilder::scan(source.name.as_str(), scan, None)
-            .and_then(|scan| scan.project(exprs.collect::<Vec<_>>()))
-            .and_then(LogicalPlanBuilder::build)
-            .map_err(|error| vec![Fault::from_datafusion(error)])?;
-        // The names are ours: a fault belongs to the option, not to them.
-        let unplaced = |mut fault: Fault| {
-            fault.position = None;
-            fault
-        };
-        let plan = assign(plan, &def, &columns, place)
-            .map_err(|faults| faults.into_iter().map(unplaced).collect::<Vec<_>>())?;
-        let sink = self
-            .sink(&def, RelationKind::Table)
-            .map_err(|fault| vec![fault])?;
-        let reader = &self.out.queries[reader];
-        Ok(Some(BoundQuery {
-            kind: QueryKind::Insert,
-            plan,
-            sink,
-            ..reader.clone()
-        }))
+        check_columns(&def).map_err(|(what, hint)| invalid(&what).hint(hint))?;
+        self.sink(&def, RelationKind::Table)
     }
+}
+
+/// Whether a table can take dead letters; if not, why, and a hint.
+fn check_columns(def: &TableDef) -> Result<(), (String, String)> {
+    let letters = dead_letter_schema();
+    let mut n_filled = 0;
+    for field in written_fields(def) {
+        match letters.field_with_name(field.name()) {
+            Ok(letter) if is_assignable(letter.data_type(), field.data_type()) => n_filled += 1,
+            Ok(letter) => {
+                let (name, wanted) = (field.name(), sql_name_of(letter));
+                let what = format!("its column \"{name}\" has type {}", sql_name_of(field));
+                return Err((what, format!("declare it as {wanted}")));
+            }
+            Err(_) if field.is_nullable() => {}
+            Err(_) => {
+                let what = format!(
+                    "its column \"{}\" is NOT NULL and gets no value",
+                    field.name()
+                );
+                return Err((what, "leave NOT NULL out".to_string()));
+            }
+        }
+    }
+    if n_filled > 0 {
+        return Ok(());
+    }
+    let names: Vec<_> = letters
+        .fields()
+        .iter()
+        .map(|field| format!("\"{}\"", field.name()))
+        .collect();
+    Err((
+        "that table has no column for dead letters".to_string(),
+        format!("give it some of {}", names.join(", ")),
+    ))
 }

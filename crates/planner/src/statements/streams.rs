@@ -45,7 +45,7 @@ impl ScriptBinder {
                 at(self.out.queries[first].position)
             );
             let fault = Fault::new(FaultKind::NotStreamable, message).at(query.position);
-            self.faults.push(
+            self.out.faults.push(
                 fault.hint("fill it by one INSERT with UNION ALL, or give the table a connector"),
             );
         }
@@ -62,7 +62,7 @@ impl ScriptBinder {
                     let hint = format!(
                         "INSERT INTO {stream} in the same script, or give the table a connector"
                     );
-                    self.faults.push(fault.hint(hint));
+                    self.out.faults.push(fault.hint(hint));
                 }
             }
         }
@@ -74,7 +74,7 @@ impl ScriptBinder {
             let message = format!("nothing reads the intermediate stream \"{stream}\"");
             let fault =
                 Fault::new(FaultKind::NotStreamable, message).at(self.out.queries[filler].position);
-            self.faults.push(fault.hint(
+            self.out.faults.push(fault.hint(
                 "give the table a connector to keep what is written, or read it in the same script",
             ));
         }
@@ -93,7 +93,8 @@ impl ScriptBinder {
                     names => format!("intermediate streams {} feed each other", names.join(", ")),
                 };
                 let position = self.out.queries[filler].position;
-                self.faults
+                self.out
+                    .faults
                     .push(Fault::new(FaultKind::NotStreamable, message).at(position));
                 // The others lie on the same circle.
                 return;
