@@ -6,7 +6,46 @@ use thalweg_dataflow::options::{
 };
 
 /// Every format.
-pub static FORMATS: &[FormatDecl] = &[RAW_STRING];
+pub static FORMATS: &[FormatDecl] = &[JSON, RAW_STRING];
+
+const UNSTRUCTURED: &str = "json.unstructured";
+
+const TIMESTAMP_FORMAT: OptionDecl = OptionDecl::optional(
+    "json.timestamp_format",
+    OptionKind::Choice(&[
+        "rfc3339",
+        "unix_seconds",
+        "unix_millis",
+        "unix_micros",
+        "unix_nanos",
+        "RFC3339",
+        "UnixMillis",
+    ]),
+    None,
+    "How times are written: as ISO 8601 text or as numbers since the UTC epoch. On reading, what numbers \
+     count; ISO text is understood in any case, except that 'rfc3339' refuses numbers. Unset, 'json' writes \
+     text and reads a number by its magnitude (below 10^11 seconds, below 10^14 milliseconds, below 10^17 \
+     microseconds, else nanoseconds), and 'debezium_json' uses microseconds. 'RFC3339' and 'UnixMillis' \
+     are other names of 'rfc3339' and 'unix_millis'.",
+);
+
+const JSON: FormatDecl = FormatDecl {
+    name: "json",
+    meaning: "One JSON object a line or message; columns are fields by name.",
+    options: &[
+        TIMESTAMP_FORMAT,
+        OptionDecl::optional(
+            UNSTRUCTURED,
+            OptionKind::Bool,
+            Some("false"),
+            "Whether the table's only column, of type TEXT or JSON, is the whole record.",
+        ),
+    ],
+    can_read: true,
+    can_write: true,
+    takes_updates: false,
+    reads_changelog: false,
+};
 
 const RAW_STRING: FormatDecl = FormatDecl {
     name: "raw_string",
@@ -28,23 +67,25 @@ pub fn check(
     format: &str,
     options: &Options,
     schema: &Schema,
-    direction: Direction,
+    _direction: Direction,
 ) -> Result<(), OptionFault> {
-    let _ = (options, direction);
     match format {
-        "raw_string" => one_text_column("raw_string", schema),
+        "raw_string" => one_text_column("format", "'raw_string'", schema),
+        "json" if options.bool(UNSTRUCTURED) == Some(true) => {
+            one_text_column(UNSTRUCTURED, "'json.unstructured'", schema)
+        }
         _ => Ok(()),
     }
 }
 
-fn one_text_column(option: &str, schema: &Schema) -> Result<(), OptionFault> {
+fn one_text_column(option: &str, what: &str, schema: &Schema) -> Result<(), OptionFault> {
     let is_text =
         |t: &DataType| matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
     match schema.fields().as_ref() {
         [only] if is_text(only.data_type()) => Ok(()),
         _ => Err(OptionFault {
-            option: Some("format".to_string()),
-            message: format!("'{option}' needs exactly one column, of type TEXT"),
+            option: Some(option.to_string()),
+            message: format!("{what} needs exactly one column, of type TEXT"),
             hint: Some("declare the table as (value TEXT)".to_string()),
         }),
     }

@@ -31,8 +31,10 @@ pub trait RecordDecoder: Send {
     /// `bytes[0]` in the split, from which the origins in [`Decoded`] are counted.
     fn decode(&mut self, bytes: &[u8], at: u64, max_records: usize, last: bool) -> Consumed;
 
-    /// Decodes exactly one record, framed by something else, whose origin is `at`.
-    fn decode_one(&mut self, record: &[u8], at: u64);
+    /// Decodes exactly one record, framed by something else, whose origin is `at`. False: it does not fit
+    /// before a flush, and nothing was done.
+    #[must_use]
+    fn decode_one(&mut self, record: &[u8], at: u64) -> bool;
 
     /// Takes what has been gathered.
     fn flush(&mut self) -> Result<Decoded, ConnectorError>;

@@ -13,6 +13,7 @@ pub mod decode;
 pub mod encode;
 mod fault;
 mod gather;
+pub mod json;
 mod lines;
 pub mod raw_string;
 mod value;
@@ -25,10 +26,11 @@ pub use encode::Encoder;
 /// column that it cannot read.
 pub fn decoder(
     format: &str,
-    _options: &Options,
+    options: &Options,
     physical: SchemaRef,
 ) -> Result<Box<dyn RecordDecoder>, ConnectorError> {
     match format {
+        "json" => json::decoder(options, physical),
         "raw_string" => Ok(Box::new(raw_string::RawDecoder::lines(physical)?)),
         other => Err(unknown(other, "read")),
     }

@@ -94,8 +94,12 @@ impl RecordDecoder for RawDecoder {
         done
     }
 
-    fn decode_one(&mut self, record: &[u8], at: u64) {
-        self.record(record, at, false);
+    fn decode_one(&mut self, record: &[u8], at: u64) -> bool {
+        let fits = self.gather.fits(record.len());
+        if fits {
+            self.record(record, at, false);
+        }
+        fits
     }
 
     fn flush(&mut self) -> Result<Decoded, ConnectorError> {

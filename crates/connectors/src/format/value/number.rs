@@ -112,7 +112,7 @@ fn normalize(text: &[u8]) -> Option<Vec<u8>> {
     let point = plain.iter().position(|&b| b == b'.').unwrap_or(plain.len());
     let (whole, fraction) = plain.split_at(point);
     let fraction = fraction.get(1..).unwrap_or_default();
-    if whole.is_empty() && fraction.is_empty() {
+    if (whole.is_empty() && fraction.is_empty()) || !whole.iter().all(u8::is_ascii_digit) {
         return None;
     }
     let n_zeros = whole.iter().take_while(|b| **b == b'0').count();

@@ -67,7 +67,7 @@ pub fn scan(text: &[u8]) -> Option<(Clock, usize)> {
 
 /// Nanoseconds of the digits behind a point, whether more are lost, and how many digits there are.
 #[inline]
-fn fraction(text: &[u8]) -> Option<(i64, bool, usize)> {
+pub(super) fn fraction(text: &[u8]) -> Option<(i64, bool, usize)> {
     let (mut nanos, mut is_finer, mut n_digits) = (0i64, false, 0);
     while let Some(digit) = text
         .get(n_digits)
