@@ -70,6 +70,14 @@ impl Environment {
             durable,
         })
     }
+
+    /// The same state for jobs with other connectors, as those of one script's results.
+    pub fn with_factory(&self, factory: Arc<dyn ConnectorFactory>) -> Self {
+        Self {
+            factory,
+            ..self.clone()
+        }
+    }
 }
 
 /// How a job is asked to stop.
