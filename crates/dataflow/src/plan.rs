@@ -176,6 +176,9 @@ pub struct Aggregate {
 /// How a two-phase aggregation is split. A partial aggregate emits, per window and key, the
 /// columns `window_start`, `window_end`, the keys, `n_rows`, and the state columns of every call; the
 /// final one merges them. It holds nothing across barriers.
+///
+/// The schema of a partial node ends with `n_rows`: state columns are the runtime's affair. The calls
+/// of the final node are those of the partial one, and point into *its* input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     Single,
@@ -187,7 +190,7 @@ pub enum Phase {
 #[derive(Debug, Clone)]
 pub struct AggregateCall {
     pub function: Arc<AggregateFunctionExpr>,
-    /// Positions of the arguments, then of the ORDER BY keys of the call.
+    /// Positions of the arguments, then of the ORDER BY keys of the call; none for `count(*)`.
     pub args: Vec<usize>,
     /// Position of a boolean column: rows where it is not true do not count.
     pub filter: Option<usize>,

@@ -1,15 +1,13 @@
 //! What is known of a changelog: append-only or updating, its key, window and event-time column.
 
 use arrow::datatypes::Schema;
-use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Distinct, LogicalPlan};
-use datafusion::physical_expr::ScalarFunctionExpr;
-use datafusion::physical_expr::expressions::{Column, Literal};
 use thalweg_dataflow::plan::{Changelog, Properties, Unnest, UnnestColumn, Window, WindowColumns};
 use thalweg_dataflow::table::{ExprRef, SourceSpec};
 
 use crate::bind::{RelationKind, StreamTable};
 use crate::event_time::{Streams, groups_by_window};
+use crate::shape::{field_of, plain, window_pair};
 
 /// Whether the relation may retract rows, seen from the logical plan: true where it is not known, as of
 /// an intermediate stream. What a node really emits is in its [`Properties`].
@@ -87,14 +85,16 @@ fn projected_window(window: WindowColumns, exprs: &[ExprRef]) -> Option<WindowCo
     let bound = |column: Option<usize>, field: &str| {
         place(&|e| {
             plain(e).is_some() && plain(e) == column
-                || window.pair.is_some() && field_of(e, field) == window.pair
+                || window
+                    .pair
+                    .is_some_and(|pair| field_of(e) == Some((pair, field)))
         })
     };
     let start = bound(window.start, "start");
     let end = bound(window.end, "end");
     let pair = place(&|e| {
         let of_bounds =
-            pair_of(e).is_some_and(|(s, e)| Some(s) == window.start && Some(e) == window.end);
+            window_pair(e).is_some_and(|(s, e)| Some(s) == window.start && Some(e) == window.end);
         of_bounds || plain(e).is_some() && plain(e) == window.pair
     });
     let any = start.or(end).or(pair);
@@ -104,44 +104,6 @@ fn projected_window(window: WindowColumns, exprs: &[ExprRef]) -> Option<WindowCo
         pair,
         window: window.window,
     })
-}
-
-/// The column that an expression is.
-fn plain(expr: &ExprRef) -> Option<usize> {
-    expr.downcast_ref::<Column>().map(Column::index)
-}
-
-fn text(expr: &ExprRef) -> Option<&str> {
-    match expr.downcast_ref::<Literal>()?.value() {
-        ScalarValue::Utf8(Some(text)) => Some(text),
-        _ => None,
-    }
-}
-
-/// The struct column of which `expr` is the field `name`.
-fn field_of(expr: &ExprRef, name: &str) -> Option<usize> {
-    let function = expr.downcast_ref::<ScalarFunctionExpr>()?;
-    match function.args() {
-        [of, field] if function.fun().name() == "get_field" && text(field) == Some(name) => {
-            plain(of)
-        }
-        _ => None,
-    }
-}
-
-/// The columns of which `expr` makes a window as one value.
-fn pair_of(expr: &ExprRef) -> Option<(usize, usize)> {
-    let function = expr.downcast_ref::<ScalarFunctionExpr>()?;
-    match function.args() {
-        [s, start, e, end]
-            if function.fun().name() == "named_struct"
-                && text(s) == Some("start")
-                && text(e) == Some("end") =>
-        {
-            Some((plain(start)?, plain(end)?))
-        }
-        _ => None,
-    }
 }
 
 /// Of the union of all rows of the inputs.
@@ -218,22 +180,40 @@ pub fn unnest(input: &Properties, unnest: &Unnest) -> Properties {
 /// Of an aggregate whose output begins with its keys, given as positions in the input. A group keyed by
 /// its rows' event time has that event time.
 pub fn aggregate(input: &Properties, keys: &[usize]) -> Properties {
+    let place = |column| keys.iter().position(|key| *key == column);
+    let all = || (0..keys.len()).collect();
     Properties {
         changelog: Changelog::Updating,
         net: true,
-        key: Some((0..keys.len()).collect()),
+        key: Some(inherited_key(input, place).unwrap_or_else(all)),
         window: None,
-        time_column: keys.iter().position(|key| Some(*key) == input.time_column),
+        time_column: input.time_column.and_then(place),
         silent_expiry: input.silent_expiry,
     }
 }
 
 /// Of an aggregate by windows: start, end, keys, calls. Each window is final when it comes.
-pub fn window_aggregate(input: &Properties, window: Window, n_keys: usize) -> Properties {
+/// `bounds` are the columns of the input that carry the window, where it has them already.
+pub fn window_aggregate(
+    input: &Properties,
+    window: Window,
+    bounds: Option<[usize; 2]>,
+    keys: &[usize],
+) -> Properties {
+    let place = |column| match bounds {
+        Some(bounds) if bounds.contains(&column) => Some(0),
+        _ => keys
+            .iter()
+            .position(|key| *key == column)
+            .map(|key| 2 + key),
+    };
+    // A row may have several windows, so that its own key does not tell them apart.
+    let inherited = inherited_key(input, place).filter(|_| bounds.is_some());
+    let all = || std::iter::once(0).chain(2..2 + keys.len()).collect();
     Properties {
         changelog: Changelog::AppendOnly,
         net: false,
-        key: Some(std::iter::once(0).chain(2..2 + n_keys).collect()),
+        key: Some(inherited.unwrap_or_else(all)),
         window: Some(WindowColumns {
             start: Some(0),
             end: Some(1),
@@ -243,6 +223,16 @@ pub fn window_aggregate(input: &Properties, window: Window, n_keys: usize) -> Pr
         time_column: None,
         silent_expiry: input.silent_expiry,
     }
+}
+
+/// The input's key, where rows are grouped by all of it: other grouping columns then follow from it.
+fn inherited_key(input: &Properties, place: impl Fn(usize) -> Option<usize>) -> Option<Vec<usize>> {
+    input
+        .key
+        .as_ref()?
+        .iter()
+        .map(|column| place(*column))
+        .collect()
 }
 
 /// Whether columns `unique` of a sink cannot repeat, as far as the key of its input tells: every column of

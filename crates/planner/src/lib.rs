@@ -9,6 +9,7 @@ mod datafusion_error;
 mod declare;
 pub mod error;
 pub mod event_time;
+pub mod explain;
 pub mod functions;
 mod lower;
 pub mod optimize;
@@ -19,6 +20,7 @@ mod refuse;
 pub mod rewrite;
 pub mod script;
 pub mod settings;
+mod shape;
 mod statements;
 #[cfg(test)]
 mod test_registry;

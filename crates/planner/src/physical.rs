@@ -12,6 +12,7 @@ mod expr;
 mod grouped;
 mod input;
 mod job;
+mod merge;
 mod prepare;
 mod relation;
 mod sink;
@@ -81,3 +82,6 @@ pub fn lower(queries: Vec<BoundQuery>, tables: Tables<'_>) -> Result<Lowered, Ve
         Err(faults)
     }
 }
+
+#[cfg(test)]
+mod tests;

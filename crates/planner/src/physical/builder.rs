@@ -6,13 +6,16 @@ use std::sync::Arc;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::physical_expr::expressions::Column;
-use thalweg_dataflow::plan::{Changelog, Exchange, Graph, Input, Node, NodeId, Op, Properties};
+use thalweg_dataflow::plan::{
+    Changelog, Exchange, Graph, Input, Node, NodeId, Op, OutputPort, Properties,
+};
 use thalweg_dataflow::table::ExprRef;
 
-use super::expr::plain_position;
+use super::merge;
 use crate::changelog;
 use crate::error::{Fault, FaultKind};
 use crate::functions::Functions;
+use crate::shape::plain;
 
 pub(super) struct Builder {
     pub graph: Graph,
@@ -89,9 +92,7 @@ impl Builder {
             |place: &dyn Fn(usize) -> Option<usize>| given.iter().map(|c| place(*c)).collect();
         match op {
             Op::Filter(_) | Op::AssignWindow(_) | Op::Sink(_) => Some(given),
-            Op::Project(exprs) => {
-                moved(&|c| exprs.iter().position(|e| plain_position(e) == Some(c)))
-            }
+            Op::Project(exprs) => moved(&|c| exprs.iter().position(|e| plain(e) == Some(c))),
             Op::Unnest(unnest) => moved(&|c| changelog::repeated(unnest, c)),
             Op::Aggregate(aggregate) => moved(&|c| aggregate.keys.iter().position(|k| *k == c)),
             Op::WindowAggregate(aggregate) => {
@@ -114,24 +115,54 @@ impl Builder {
         )
     }
 
-    /// A projection onto `schema`; none where it would change nothing.
+    /// A projection onto `schema`: none where it would change nothing, and one with that below it where
+    /// one of the two only moves columns.
     pub fn project(&mut self, input: NodeId, exprs: Vec<ExprRef>, schema: SchemaRef) -> NodeId {
         let node = self.node(input);
         let is_identity = exprs.len() == node.schema.fields().len()
-            && exprs
-                .iter()
-                .enumerate()
-                .all(|(i, e)| plain_position(e) == Some(i));
+            && exprs.iter().enumerate().all(|(i, e)| plain(e) == Some(i));
         if is_identity && node.schema.fields() == schema.fields() {
             return input;
         }
         let properties = changelog::project(&node.properties, &node.schema, &exprs);
-        self.add(
-            Op::Project(exprs),
-            vec![Input::forward(input)],
-            schema,
-            properties,
-        )
+        match self.take_projection(input, &exprs) {
+            Some((below, merged)) => self.add(
+                Op::Project(merged),
+                vec![Input::forward(below)],
+                schema,
+                properties,
+            ),
+            None => self.add(
+                Op::Project(exprs),
+                vec![Input::forward(input)],
+                schema,
+                properties,
+            ),
+        }
+    }
+
+    /// Takes the projection `input` out of the graph if nothing else can read it and `exprs` can be computed
+    /// from what is below it: gives that node, and the expressions over it.
+    fn take_projection(
+        &mut self,
+        input: NodeId,
+        exprs: &[ExprRef],
+    ) -> Option<(NodeId, Vec<ExprRef>)> {
+        let is_last = input.0 + 1 == self.graph.nodes.len();
+        if !is_last || self.streams.values().any(|stream| *stream == input) {
+            return None;
+        }
+        let node = self.node(input);
+        let (Op::Project(lower), [edge]) = (&node.op, node.inputs.as_slice()) else {
+            return None;
+        };
+        if edge.port != OutputPort::Rows || edge.exchange != Exchange::Forward {
+            return None;
+        }
+        let (below, merged) = (edge.node, merge::merge(exprs, lower)?);
+        self.graph.nodes.pop();
+        self.spread.pop();
+        Some((below, merged))
     }
 
     /// Some columns of a node, by position.

@@ -5,7 +5,6 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::physical_expr::create_physical_expr;
-use datafusion::physical_expr::expressions::Column;
 use thalweg_dataflow::plan::NodeId;
 use thalweg_dataflow::table::ExprRef;
 
@@ -38,11 +37,6 @@ impl Builder {
         )
         .map_err(Fault::from_datafusion)
     }
-}
-
-/// The position of the column that `expr` is, if it is one.
-pub(super) fn plain_position(expr: &ExprRef) -> Option<usize> {
-    expr.downcast_ref::<Column>().map(Column::index)
 }
 
 fn refuse_subqueries(expr: &Expr) -> Result<(), Fault> {

@@ -167,8 +167,12 @@ impl Builder {
                 windowed: true,
             },
         )?;
+        let bounds = match source {
+            WindowSource::Time(_) => None,
+            WindowSource::Columns { start, end } => Some([start, end]),
+        };
         let properties =
-            changelog::window_aggregate(self.properties(projected.node), window, keys.len());
+            changelog::window_aggregate(self.properties(projected.node), window, bounds, &keys);
         let mut fields = key_fields(&projected, &keys, &bound_type);
         let mergeable = |call: &AggregateCall| call.state != AggregateState::Multiset;
         let is_two_phase = changelog == Changelog::AppendOnly && calls.iter().all(mergeable);
