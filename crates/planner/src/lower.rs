@@ -7,6 +7,7 @@ use thalweg_dataflow::options::Registry;
 use crate::bind::{BoundQuery, source_spec};
 use crate::catalog::TableDef;
 use crate::error::{Fault, FaultKind};
+use crate::explain::explain_job;
 use crate::physical::{Lowered, Placed, Tables, lower};
 use crate::script::{Outcome, Script};
 use crate::statements::{BoundOutcome, BoundScript, filled_stream, read_streams};
@@ -113,8 +114,8 @@ impl Lowering<'_> {
             }
         }
         let lowered = self.lower(queries)?;
-        let n_nodes: usize = lowered.jobs.iter().map(|job| job.graph.nodes.len()).sum();
-        Ok(format!("{n_nodes} operators"))
+        let plans: Vec<_> = lowered.jobs.iter().map(explain_job).collect();
+        Ok(plans.join("\n"))
     }
 }
 
