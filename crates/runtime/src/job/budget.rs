@@ -1,6 +1,6 @@
 //! How much an epoch may take in before it is cut, shared by all source subtasks of a job.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use thalweg_dataflow::plan::JobSettings;
 use tokio::sync::Notify;
@@ -11,6 +11,8 @@ pub struct EpochBudget {
     max_bytes: i64,
     rows: [AtomicI64; 2],
     bytes: [AtomicI64; 2],
+    /// The latest epoch that a source has found full.
+    full: AtomicU64,
     exhausted: Notify,
     first_row: Notify,
     has_rows: AtomicBool,
@@ -33,6 +35,7 @@ impl EpochBudget {
             max_bytes,
             rows: Default::default(),
             bytes: Default::default(),
+            full: AtomicU64::new(0),
             exhausted: Notify::new(),
             first_row: Notify::new(),
             has_rows: AtomicBool::new(false),
@@ -64,6 +67,7 @@ impl EpochBudget {
             }
         };
         if granted == 0 {
+            self.full.fetch_max(epoch, Ordering::AcqRel);
             self.exhausted.notify_one();
         }
         granted
@@ -81,9 +85,12 @@ impl EpochBudget {
         }
     }
 
-    /// Waits until a source has found an epoch full.
-    pub async fn exhausted(&self) {
-        self.exhausted.notified().await;
+    /// Waits until a source has found `epoch` full. One that finds an earlier epoch full, because its cut is
+    /// still on the way to it, says nothing of this one.
+    pub async fn exhausted(&self, epoch: u64) {
+        while self.full.load(Ordering::Acquire) < epoch {
+            self.exhausted.notified().await;
+        }
     }
 
     /// Waits for the first row of the job.
@@ -110,6 +117,24 @@ mod tests {
         assert_eq!(budget.acquire(2, 8), 8);
         budget.reset(3);
         assert_eq!(budget.acquire(3, 100), 10);
+    }
+
+    #[tokio::test]
+    async fn an_epoch_that_was_full_before_does_not_end_the_next() {
+        let settings = JobSettings {
+            epoch_max_rows: Some(1),
+            ..JobSettings::default()
+        };
+        let budget = EpochBudget::new(&settings);
+        assert_eq!((budget.acquire(1, 1), budget.acquire(1, 1)), (1, 0));
+        budget.exhausted(1).await;
+        assert_eq!(
+            budget.acquire(1, 1),
+            0,
+            "another subtask, before the cut has reached it"
+        );
+        let next = tokio::time::timeout(std::time::Duration::from_millis(1), budget.exhausted(2));
+        assert!(next.await.is_err());
     }
 
     #[test]

@@ -150,7 +150,7 @@ impl Coordinator {
     /// input, a request to stop.
     async fn wait_for_cut(&mut self) -> Result<Cut, RuntimeError> {
         let n_sources = self.sources.len();
-        let budget = self.budget.clone();
+        let (budget, open_epoch) = (self.budget.clone(), self.epoch + 1);
         let timer = next_tick(self.last_cut, self.flush_interval, &budget);
         tokio::pin!(timer);
         loop {
@@ -162,7 +162,7 @@ impl Coordinator {
             }
             tokio::select! {
                 () = &mut timer => return Ok(Cut::Ordinary),
-                () = self.budget.exhausted() => return Ok(Cut::Ordinary),
+                () = budget.exhausted(open_epoch) => return Ok(Cut::Ordinary),
                 changed = self.ended.changed() => {
                     if changed.is_err() {
                         // Every source task is gone: they end only after a last barrier, or fail.

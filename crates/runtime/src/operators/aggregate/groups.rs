@@ -448,7 +448,7 @@ impl Groups {
 
     /// Drops decoded slots that the store has, when there are too many of them.
     fn evict(&mut self) -> Result<(), RuntimeError> {
-        if self.memory_bytes() <= self.memory_budget {
+        if self.live_bytes() <= self.memory_budget {
             return Ok(());
         }
         let clean: Vec<u32> = self
@@ -505,6 +505,11 @@ impl Groups {
         Ok(())
     }
 
+    /// Bytes that the keys in memory account for; what evicted ones have left free is used again.
+    fn live_bytes(&self) -> usize {
+        self.memory_bytes() / self.keys.n_slots().max(1) * self.keys.len()
+    }
+
     pub fn dirty_bytes(&self) -> usize {
         self.dirty.len() * DIRTY_BYTES_PER_SLOT
     }
@@ -513,5 +518,6 @@ impl Groups {
         self.keys.memory_bytes()
             + self.accumulators.memory_bytes()
             + self.columns.n_rows.capacity() * 27
+            + self.expiry.as_ref().map_or(0, |e| e.index.memory_bytes())
     }
 }

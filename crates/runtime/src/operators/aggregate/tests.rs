@@ -1,8 +1,13 @@
+use std::sync::atomic::Ordering;
+
 use thalweg_dataflow::Watermark;
 use thalweg_dataflow::plan::Aggregate;
 
 use super::UpdatingAggregation;
+use crate::operator::Stateful;
+use crate::operators::OperatorContext;
 use crate::operators::script::{MINUTE, Row, barrier, context, end_epoch, push, sum_and_count};
+use crate::state::{CommitRecord, StateStore, StateWrites, TableId};
 
 fn aggregation(ttl_minutes: Option<i64>, updating_input: bool) -> UpdatingAggregation {
     let aggregate = Aggregate {
@@ -194,4 +199,108 @@ fn rule_4_5_a_global_aggregate_has_its_row_from_the_first_epoch_on() {
     assert_eq!(barrier(&mut op, 2, None), ["- null 0", "+ 5 1"]);
     push(&mut op, &[("a", 5, 0, -1)]);
     assert_eq!(barrier(&mut op, 3, Some(500)), ["- 5 1", "+ null 0"]);
+}
+
+/// Commits what the operator hands over, as the coordinator does between two barriers.
+fn commit(op: &mut UpdatingAggregation, store: &StateStore, epoch: u64) {
+    let mut writes = StateWrites::default();
+    op.write_changes(&mut writes).unwrap();
+    store
+        .commit(
+            "test",
+            writes,
+            &CommitRecord {
+                epoch,
+                splits: vec![],
+            },
+        )
+        .unwrap();
+}
+
+#[test]
+fn state_larger_than_its_memory_is_evicted_and_read_back() {
+    let context = OperatorContext {
+        memory_bytes: 20_000,
+        ..context(false, true)
+    };
+    let (store, metrics) = (context.store.clone(), context.metrics.clone());
+    let aggregate = Aggregate {
+        keys: vec![0],
+        calls: sum_and_count(),
+        ttl: Some(60 * MINUTE),
+    };
+    let mut op = UpdatingAggregation::new(&aggregate, context).unwrap();
+    let keys: Vec<String> = (0..2000).map(|i| format!("key {i}")).collect();
+    // Each round touches another fifth of the keys, so that the rest can be evicted.
+    for round in 0..10 {
+        let rows: Vec<Row<'_>> = (0..400)
+            .map(|i| (keys[(round % 5) * 400 + i].as_str(), 1, round as i64, 1))
+            .collect();
+        push(&mut op, &rows);
+        let out = barrier(&mut op, round as u64 + 1, Some(0));
+        let expected = if round < 5 { 400 } else { 800 };
+        assert_eq!(out.len(), expected, "round {round}");
+        assert!(
+            round < 5
+                || out[..2]
+                    == [
+                        "- ".to_string() + &rows[0].0 + " 1 1",
+                        "+ ".to_string() + &rows[0].0 + " 2 2"
+                    ]
+        );
+        commit(&mut op, &store, round as u64 + 1);
+    }
+    assert!(
+        metrics.evicted_keys.load(Ordering::Relaxed) > 2000,
+        "the test would prove nothing otherwise"
+    );
+    // Evicted keys expire as well, and leave nothing behind (rule 5.5).
+    let expired = barrier(&mut op, 11, Some(100));
+    assert_eq!(expired.len(), 2000);
+    assert!(
+        expired
+            .iter()
+            .all(|line| line.starts_with("-- key") && line.ends_with(" 2 2")),
+        "{:?}",
+        &expired[..3]
+    );
+    commit(&mut op, &store, 11);
+    for table in [0, 1] {
+        assert!(
+            store
+                .scan_table(TableId(1 + 8 + table))
+                .advance()
+                .unwrap()
+                .is_none(),
+            "table {table} is not empty"
+        );
+    }
+}
+
+#[test]
+fn a_key_that_is_deleted_and_comes_back_before_the_commit_begins_anew() {
+    let context = OperatorContext {
+        memory_bytes: 0,
+        ..context(false, true)
+    };
+    let store = context.store.clone();
+    let aggregate = Aggregate {
+        keys: vec![0],
+        calls: sum_and_count(),
+        ttl: None,
+    };
+    let mut op = UpdatingAggregation::new(&aggregate, context).unwrap();
+    push(&mut op, &[("a", 5, 0, 1), ("b", 1, 0, 1)]);
+    barrier(&mut op, 1, None);
+    commit(&mut op, &store, 1);
+    // Everything is evicted here; "a" is read back, emptied and given up, and the store still has it.
+    barrier(&mut op, 2, None);
+    push(&mut op, &[("a", 5, 0, -1)]);
+    assert_eq!(barrier(&mut op, 3, None), ["- a 5 1"]);
+    push(&mut op, &[("a", 7, 0, 1)]);
+    assert_eq!(barrier(&mut op, 4, None), ["+ a 7 1"]);
+    commit(&mut op, &store, 4);
+    barrier(&mut op, 5, None);
+    push(&mut op, &[("a", 1, 0, 1)]);
+    assert_eq!(barrier(&mut op, 6, None), ["- a 7 1", "+ a 8 2"]);
 }
