@@ -2,4 +2,13 @@
 //!
 //! Implements the runtime's [`thalweg_runtime::connector`] contract. Knows no SQL.
 
+pub mod blackhole;
+pub mod file;
 pub mod format;
+pub mod impulse;
+pub mod registry;
+pub mod stdout;
+#[cfg(test)]
+mod testing;
+
+pub use registry::{Connector, Connectors};

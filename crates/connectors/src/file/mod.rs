@@ -1,0 +1,132 @@
+//! `single_file` and `filesystem`: tables in files.
+//!
+//! Reading: a path means files (`list`), a file is one split or several that share its stripes (`source`,
+//! `stripe`), and a reader decodes blocks in place (`records`). Writing: `sink`.
+
+use std::sync::Arc;
+
+use thalweg_dataflow::options::{ConnectorDecl, OptionDecl, OptionFault, OptionKind, TableCheck};
+use thalweg_dataflow::table::{SinkSpec, SourceSpec};
+use thalweg_runtime::connector::{ConnectorError, Sink, Source};
+
+use crate::registry::Connector;
+
+mod compression;
+mod config;
+mod input;
+mod list;
+mod place;
+mod records;
+mod sink;
+mod source;
+mod split;
+mod stripe;
+mod window;
+
+const FORMATS: &[&str] = &["json", "debezium_json", "csv", "parquet", "raw_string"];
+
+const METADATA: &[(&str, &str, &str)] = &[
+    (
+        "filename",
+        "TEXT",
+        "The path of the file that the record is in.",
+    ),
+    (
+        "offset",
+        "BIGINT",
+        "The byte of the file at which the record begins; of the text, where it is compressed.",
+    ),
+];
+
+static SINGLE_FILE: ConnectorDecl = ConnectorDecl {
+    name: "single_file",
+    meaning: "One file. Read from its beginning to its end, by several readers at once where it is large and its \
+              records are lines. Written in place by one writer, from the beginning: what was there before is gone.",
+    options: &[
+        OptionDecl::required(
+            "path",
+            OptionKind::Text,
+            "The file. Its extension says its format and compression.",
+        ),
+        config::COMPRESSION,
+        config::MAX_RECORD_BYTES,
+    ],
+    can_read: true,
+    can_write: true,
+    formats: FORMATS,
+    default_format: config::format_of,
+    fixed_columns: &[],
+    metadata: METADATA,
+    takes_updates: false,
+    bounded: |_| true,
+};
+
+static FILESYSTEM: ConnectorDecl = ConnectorDecl {
+    name: "filesystem",
+    meaning: "Many files. Reads the files of a directory, or those that match a pattern, in the order of their names; \
+              names that begin with `.` or `_` are passed over. Writes into a directory, each subtask files of its \
+              own, which appear when they are complete and never replace others.",
+    options: &[
+        OptionDecl::required(
+            "path",
+            OptionKind::Text,
+            "A directory; for reading also a pattern, in which `*` and `?` match within a name and `**` any \
+             directories.",
+        ),
+        config::COMPRESSION,
+        config::MAX_RECORD_BYTES,
+        sink::ROLL_BYTES,
+        sink::ROLL_INTERVAL,
+    ],
+    can_read: true,
+    can_write: true,
+    formats: FORMATS,
+    default_format: config::format_of,
+    fixed_columns: &[],
+    metadata: METADATA,
+    takes_updates: false,
+    bounded: |_| true,
+};
+
+pub struct SingleFile;
+
+impl Connector for SingleFile {
+    fn declaration(&self) -> &ConnectorDecl {
+        &SINGLE_FILE
+    }
+
+    fn check(&self, table: &TableCheck<'_>) -> Result<(), OptionFault> {
+        config::check(table)
+    }
+
+    fn source(&self, spec: &Arc<SourceSpec>) -> Result<Box<dyn Source>, ConnectorError> {
+        Ok(Box::new(source::FileSource::new(
+            spec.clone(),
+            list::single,
+        )?))
+    }
+
+    fn sink(&self, spec: &Arc<SinkSpec>) -> Result<Box<dyn Sink>, ConnectorError> {
+        Ok(Box::new(sink::SingleFileSink::new(spec.clone())?))
+    }
+}
+
+pub struct Filesystem;
+
+impl Connector for Filesystem {
+    fn declaration(&self) -> &ConnectorDecl {
+        &FILESYSTEM
+    }
+
+    fn check(&self, table: &TableCheck<'_>) -> Result<(), OptionFault> {
+        config::check(table)
+    }
+
+    fn source(&self, spec: &Arc<SourceSpec>) -> Result<Box<dyn Source>, ConnectorError> {
+        Ok(Box::new(source::FileSource::new(spec.clone(), list::many)?))
+    }
+
+    fn sink(&self, spec: &Arc<SinkSpec>) -> Result<Box<dyn Sink>, ConnectorError> {
+        Ok(Box::new(sink::FilesystemSink::new(spec.clone())?))
+    }
+}
