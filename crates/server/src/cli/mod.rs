@@ -1,0 +1,42 @@
+//! The command line: arguments, dispatch, exit codes.
+
+mod args;
+mod console;
+mod exit;
+mod explain;
+mod input;
+mod progress;
+mod report;
+mod run;
+mod signals;
+mod validate;
+
+use std::process::ExitCode;
+
+pub use args::Args;
+use args::Command;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
+
+/// Runs one command. Whatever goes wrong has been told on standard error when this returns.
+pub fn main(args: Args) -> ExitCode {
+    let outcome = match args.command {
+        Command::Run(args) => run::run(args),
+        Command::Validate(args) => validate::validate(&args),
+        Command::Explain(args) => explain::explain(&args),
+    };
+    outcome.unwrap_or_else(report::failure).into()
+}
+
+/// Log lines go to standard error, from the level that `THALWEG_LOG` names (default: warnings).
+pub fn init_logging() {
+    let filter = EnvFilter::builder()
+        .with_default_directive(LevelFilter::WARN.into())
+        .with_env_var("THALWEG_LOG")
+        .from_env_lossy();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .init();
+}

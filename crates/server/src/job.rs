@@ -1,0 +1,141 @@
+//! A running job, as the server sees it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use thalweg_dataflow::plan::{Graph, JobSettings};
+use thalweg_runtime::connector::BadReason;
+use thalweg_runtime::job::{self, Environment, JobHandle};
+use thalweg_runtime::metrics::JobMetrics;
+
+use crate::error::Result;
+
+/// Stops the job when it is dropped, without a final epoch.
+pub struct Running {
+    handle: JobHandle,
+    metrics: Arc<JobMetrics>,
+}
+
+/// How a job ended.
+pub struct Ended {
+    pub outcome: Result<()>,
+    /// What went missing without being an error: late rows, dropped records.
+    pub warnings: Vec<String>,
+}
+
+impl Running {
+    /// Inside a Tokio runtime.
+    pub fn start(graph: &Graph, settings: &JobSettings, environment: &Environment) -> Result<Self> {
+        let handle = job::start(graph, settings, environment)?;
+        let metrics = handle.metrics();
+        Ok(Self { handle, metrics })
+    }
+
+    /// Waits until the job has ended. Cancel-safe.
+    pub async fn wait(&mut self) -> Result<()> {
+        self.handle.wait().await?;
+        Ok(())
+    }
+
+    /// Asks for a final epoch: what has been read is worked off, sinks are flushed, the job ends.
+    pub fn drain(&self) {
+        self.handle.drain();
+    }
+
+    pub fn metrics(&self) -> &Arc<JobMetrics> {
+        &self.metrics
+    }
+
+    pub fn ended(&self, outcome: Result<()>) -> Ended {
+        Ended {
+            outcome,
+            warnings: self.warnings(),
+        }
+    }
+
+    /// `12 late rows: ...`, `table "orders": 3 bad records not used (2 type, 1 malformed)`.
+    pub fn warnings(&self) -> Vec<String> {
+        let late = late_rows(self.metrics.late_rows.load(Relaxed));
+        let dropped = dropped_changes(self.metrics.dropped_changes.load(Relaxed));
+        late.into_iter()
+            .chain(dropped)
+            .chain(bad_records(&self.metrics.bad_records()))
+            .collect()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.handle.cancel();
+    }
+}
+
+fn late_rows(n: u64) -> Option<String> {
+    (n > 0).then(|| match n {
+        1 => "1 late row: its window had closed".to_string(),
+        n => format!("{n} late rows: their windows had closed"),
+    })
+}
+
+fn dropped_changes(n: u64) -> Option<String> {
+    (n > 0).then(|| {
+        format!(
+            "{n} {} of rows that had expired not used",
+            plural(n, "change", "changes")
+        )
+    })
+}
+
+/// One line per table, the most frequent reason first.
+fn bad_records(counts: &BTreeMap<(String, BadReason), u64>) -> Vec<String> {
+    let mut by_table: BTreeMap<&str, Vec<(u64, BadReason)>> = BTreeMap::new();
+    for ((table, reason), n) in counts {
+        by_table.entry(table).or_default().push((*n, *reason));
+    }
+    let lines = by_table.into_iter().map(|(table, mut reasons)| {
+        reasons.sort_by_key(|(n, reason)| (std::cmp::Reverse(*n), *reason));
+        let total = reasons.iter().map(|(n, _)| n).sum();
+        let reasons: Vec<_> = reasons
+            .iter()
+            .map(|(n, reason)| format!("{n} {}", reason.as_str()))
+            .collect();
+        let records = plural(total, "record", "records");
+        format!(
+            "table \"{table}\": {total} bad {records} not used ({})",
+            reasons.join(", ")
+        )
+    });
+    lines.collect()
+}
+
+pub fn plural<'a>(n: u64, one: &'a str, many: &'a str) -> &'a str {
+    if n == 1 { one } else { many }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_went_missing_is_told_by_table_and_reason() {
+        assert_eq!(late_rows(0), None);
+        assert_eq!(
+            late_rows(12).unwrap(),
+            "12 late rows: their windows had closed"
+        );
+        assert_eq!(bad_records(&BTreeMap::new()), Vec::<String>::new());
+        let counts = BTreeMap::from([
+            (("o".to_string(), BadReason::Malformed), 1),
+            (("o".to_string(), BadReason::Type), 2),
+            (("p".to_string(), BadReason::Range), 1),
+        ]);
+        assert_eq!(
+            bad_records(&counts),
+            [
+                "table \"o\": 3 bad records not used (2 type, 1 malformed)",
+                "table \"p\": 1 bad record not used (1 range)"
+            ]
+        );
+    }
+}

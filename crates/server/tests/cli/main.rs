@@ -1,0 +1,8 @@
+//! Drives the real binary, as a user would.
+
+mod bad_input;
+mod harness;
+mod output;
+mod run;
+mod stopping;
+mod validate;
