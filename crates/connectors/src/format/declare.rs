@@ -6,7 +6,7 @@ use thalweg_dataflow::options::{
 };
 
 /// Every format.
-pub static FORMATS: &[FormatDecl] = &[JSON, RAW_STRING];
+pub static FORMATS: &[FormatDecl] = &[JSON, DEBEZIUM_JSON, RAW_STRING];
 
 const UNSTRUCTURED: &str = "json.unstructured";
 
@@ -29,11 +29,19 @@ const TIMESTAMP_FORMAT: OptionDecl = OptionDecl::optional(
      are other names of 'rfc3339' and 'unix_millis'.",
 );
 
+const DECIMAL_ENCODING: OptionDecl = OptionDecl::optional(
+    "json.decimal_encoding",
+    OptionKind::Choice(&["number", "string"]),
+    Some("number"),
+    "Whether decimals are written as numbers or as text. Both are read.",
+);
+
 const JSON: FormatDecl = FormatDecl {
     name: "json",
     meaning: "One JSON object a line or message; columns are fields by name.",
     options: &[
         TIMESTAMP_FORMAT,
+        DECIMAL_ENCODING,
         OptionDecl::optional(
             UNSTRUCTURED,
             OptionKind::Bool,
@@ -45,6 +53,16 @@ const JSON: FormatDecl = FormatDecl {
     can_write: true,
     takes_updates: false,
     reads_changelog: false,
+};
+
+const DEBEZIUM_JSON: FormatDecl = FormatDecl {
+    name: "debezium_json",
+    meaning: "Debezium's change envelopes, one a line or message: before, after and op.",
+    options: &[TIMESTAMP_FORMAT, DECIMAL_ENCODING],
+    can_read: false,
+    can_write: true,
+    takes_updates: true,
+    reads_changelog: true,
 };
 
 const RAW_STRING: FormatDecl = FormatDecl {

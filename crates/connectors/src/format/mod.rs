@@ -7,6 +7,7 @@ use arrow::datatypes::SchemaRef;
 use thalweg_dataflow::options::Options;
 use thalweg_runtime::connector::ConnectorError;
 
+mod cells;
 mod column;
 pub mod declare;
 pub mod decode;
@@ -40,14 +41,16 @@ pub fn decoder(
 /// that, or the schema has a column that it cannot write.
 pub fn encoder(
     format: &str,
-    _options: &Options,
-    _schema: &SchemaRef,
+    options: &Options,
+    schema: &SchemaRef,
     updating: bool,
 ) -> Result<Box<dyn Encoder>, ConnectorError> {
     if updating && !declare::takes_updates(format) {
         return Err(encode::append_only(format));
     }
     match format {
+        "json" => Ok(Box::new(json::JsonEncoder::new(schema, options)?)),
+        "debezium_json" => Ok(Box::new(json::DebeziumEncoder::new(schema, options)?)),
         "raw_string" => Ok(Box::new(raw_string::RawEncoder)),
         other => Err(unknown(other, "written")),
     }

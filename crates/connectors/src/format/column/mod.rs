@@ -123,10 +123,6 @@ impl Column {
         each!(&self.values, v => v.len())
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Appends a null, whether the field allows one or not: under a null struct it must be possible.
     #[inline]
     pub fn push_null(&mut self) {

@@ -31,10 +31,6 @@ impl Structs {
         self.len
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// Completes a struct whose fields have been pushed.
     pub fn end_value(&mut self) {
         self.len += 1;
@@ -99,10 +95,6 @@ impl Lists {
 
     pub fn len(&self) -> usize {
         self.offsets.len() - 1
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Items that belong to no complete list yet.

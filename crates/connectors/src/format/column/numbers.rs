@@ -18,10 +18,6 @@ impl<N: ArrowNativeType> Numbers<N> {
         self.values.len()
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.values.is_empty()
-    }
-
     #[inline(always)]
     pub fn push(&mut self, value: N) {
         self.values.push(value);

@@ -25,7 +25,7 @@ fn a_rollback_leaves_no_trace_in_flat_columns() {
     let array = col.take().unwrap();
     let values: Vec<_> = array.as_primitive::<Int64Type>().iter().collect();
     assert_eq!(values, [Some(1), None, Some(3), Some(4)]);
-    assert!(col.is_empty());
+    assert_eq!(col.len(), 0);
 }
 
 #[test]

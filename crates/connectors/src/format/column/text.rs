@@ -36,10 +36,6 @@ impl Text {
         self.offsets.len() - 1
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     #[inline]
     pub fn push(&mut self, value: &[u8]) {
         self.bytes.extend_from_slice(value);

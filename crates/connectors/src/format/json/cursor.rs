@@ -117,7 +117,7 @@ const HIGHS: u64 = ONES << 7;
 /// Eight bytes at a time, by the classic test for a zero byte in a word (Warren, Hacker's Delight, 6-1):
 /// a borrow may mark bytes above the first hit, never below it.
 #[inline(always)]
-fn find_special(bytes: &[u8], mut pos: usize) -> usize {
+pub fn find_special(bytes: &[u8], mut pos: usize) -> usize {
     while let Some(chunk) = bytes.get(pos..).and_then(|rest| rest.first_chunk::<8>()) {
         let word = u64::from_le_bytes(*chunk);
         let quote = word ^ (ONES * u64::from(b'"'));

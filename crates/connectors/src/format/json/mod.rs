@@ -7,12 +7,18 @@ use thalweg_dataflow::options::Options;
 use thalweg_runtime::connector::ConnectorError;
 
 mod cursor;
+mod debezium;
 mod decoder;
+mod encoder;
 mod object;
 mod read;
 mod shape;
 mod skip;
 mod string;
+mod write;
+
+pub use debezium::DebeziumEncoder;
+pub use encoder::JsonEncoder;
 
 use super::decode::RecordDecoder;
 use super::fault::Fault;
@@ -66,5 +72,7 @@ fn without_line_ends(record: &[u8]) -> Cow<'_, [u8]> {
 
 #[cfg(test)]
 mod oracle_tests;
+#[cfg(test)]
+mod round_trip_tests;
 #[cfg(test)]
 mod tests;

@@ -15,6 +15,7 @@ pub mod interval;
 pub mod number;
 pub mod time;
 pub mod timestamp;
+pub mod write;
 
 /// Why a text is not a value of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
