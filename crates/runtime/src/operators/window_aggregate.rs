@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, UInt32Array};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Int64Type, SchemaRef};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use thalweg_dataflow::change::record_batch;
 use thalweg_dataflow::plan::{Phase, WindowAggregate, WindowSource};
 use thalweg_dataflow::{ChangeBatch, Watermark};
@@ -283,7 +283,7 @@ impl WindowedAggregation {
         let slots = &emission.slots[emission.next..emission.next + n];
         emission.next += n;
         let Span { start, end } = emission.span;
-        let schema = &self.output_schema;
+        let mut schema = self.output_schema.clone();
         let mut columns = vec![
             instants(vec![start; n], schema.field(0).data_type())?,
             instants(vec![end; n], schema.field(1).data_type())?,
@@ -292,10 +292,11 @@ impl WindowedAggregation {
         if self.phase == Phase::Partial {
             columns.push(Arc::new(Int64Array::new(emission.pane.counts(slots), None)));
             columns.extend(emission.pane.state(slots)?);
+            schema = with_state(&schema, &columns);
         } else {
             columns.extend(emission.pane.evaluate(slots)?);
         }
-        let rows = record_batch(schema.clone(), columns, n)?;
+        let rows = record_batch(schema, columns, n)?;
         // Semantics 3.4: so that windows of windows line up.
         Ok(ChangeBatch::append(
             rows,
@@ -390,6 +391,19 @@ impl Stateful for WindowedAggregation {
     fn memory_bytes(&self) -> usize {
         self.open.values().map(Pane::memory_bytes).sum()
     }
+}
+
+/// The planned columns of a partial aggregate, and those of its accumulators' state, which only the
+/// accumulators know.
+fn with_state(planned: &SchemaRef, columns: &[ArrayRef]) -> SchemaRef {
+    let n_planned = planned.fields().len();
+    let state = columns
+        .iter()
+        .enumerate()
+        .skip(n_planned)
+        .map(|(i, c)| Arc::new(Field::new(format!("state_{i}"), c.data_type().clone(), true)));
+    let fields: Vec<_> = planned.fields().iter().cloned().chain(state).collect();
+    Arc::new(Schema::new(fields))
 }
 
 /// Brings the rows of each pane together, in their order.
