@@ -178,14 +178,21 @@ impl Builder {
         let is_two_phase = changelog == Changelog::AppendOnly && calls.iter().all(mergeable);
 
         let (edge, source, keys, phase) = if is_two_phase {
-            let partial = self.partial(&projected, source, &keys, &calls, &fields, &properties);
+            let partial = self.partial(
+                &projected,
+                source.clone(),
+                &keys,
+                &calls,
+                &fields,
+                &properties,
+            );
             let keys: Vec<usize> = (2..2 + keys.len()).collect();
-            (
-                by_key(partial, &keys),
-                WindowSource::Columns { start: 0, end: 1 },
-                keys,
-                Phase::Final,
-            )
+            // Partial aggregates of windows by time are panes, from which the final one puts windows together.
+            let merged = match source {
+                WindowSource::Time(window) => WindowSource::Time(window),
+                WindowSource::Columns { .. } => WindowSource::Columns { start: 0, end: 1 },
+            };
+            (by_key(partial, &keys), merged, keys, Phase::Final)
         } else {
             (by_key(projected.node, &keys), source, keys, Phase::Single)
         };

@@ -426,21 +426,25 @@ impl Builder<'_> {
             let alone = self.parallelism == 1;
             match &node.op {
                 Op::WindowAggregate(w) if w.phase == Phase::Partial && alone => {}
-                Op::WindowAggregate(w) if w.phase == Phase::Final && alone => {
+                Op::WindowAggregate(w) if w.phase == Phase::Final => {
                     let partial = self.graph.node(node.inputs[0].node);
                     let Op::WindowAggregate(whole) = &partial.op else {
                         return Err(RuntimeError::Internal(
                             "a final aggregate without its partial one".into(),
                         ));
                     };
+                    // The calls of both are over the input of the partial one.
                     let above = self.graph.node(partial.inputs[0].node);
                     let context = OperatorContext {
                         input_schema: Some(above.schema.clone()),
                         ..context
                     };
-                    let mut whole = whole.clone();
-                    whole.phase = Phase::Single;
-                    built.push(operators::build(&Op::WindowAggregate(whole), context)?);
+                    let mut aggregate = w.clone();
+                    if alone {
+                        aggregate = whole.clone();
+                        aggregate.phase = Phase::Single;
+                    }
+                    built.push(operators::build(&Op::WindowAggregate(aggregate), context)?);
                 }
                 Op::Source(_) | Op::Values(_) | Op::Union | Op::Sink(_) => {}
                 op => built.push(operators::build(op, context)?),

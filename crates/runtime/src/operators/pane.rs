@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::buffer::ScalarBuffer;
-use arrow::datatypes::{DataType, Field, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use thalweg_dataflow::ChangeBatch;
 use thalweg_dataflow::plan::AggregateCall;
 
@@ -140,9 +140,9 @@ pub struct PaneStore {
 const MAX_SPARE: usize = 64;
 
 impl PaneStore {
-    /// `input`: what the calls' arguments refer to.
+    /// `input`: what the calls' arguments refer to, also where they merge partial aggregates of it.
     pub fn new(
-        keys: &[usize],
+        key_types: Vec<DataType>,
         calls: &[AggregateCall],
         input: &SchemaRef,
         context: &OperatorContext,
@@ -151,10 +151,7 @@ impl PaneStore {
         let mut stored = vec![Field::new("n_rows", DataType::Int64, false)];
         stored.extend(accumulators.state_fields());
         Ok(Self {
-            key_types: keys
-                .iter()
-                .map(|&k| input.field(k).data_type().clone())
-                .collect(),
+            key_types,
             calls: calls.to_vec(),
             input: input.clone(),
             spare: Vec::new(),
@@ -162,6 +159,14 @@ impl PaneStore {
             values: ValueCodec::new(stored)?,
             closed: StateWrites::default(),
         })
+    }
+
+    /// The columns of a partial aggregate: those of `fixed`, then the state of every call.
+    pub fn partial_schema(&self, fixed: &SchemaRef) -> Result<SchemaRef, RuntimeError> {
+        let state = Accumulators::new(&self.calls, &self.input)?.state_fields();
+        let fixed = fixed.fields().iter().cloned();
+        let fields: Vec<_> = fixed.chain(state.into_iter().map(Arc::new)).collect();
+        Ok(Arc::new(Schema::new(fields)))
     }
 
     pub fn take(&mut self) -> Result<Pane, RuntimeError> {

@@ -79,14 +79,21 @@ impl WindowedAggregation {
             .input_schema
             .clone()
             .unwrap_or_else(|| context.output_schema.clone());
-        let panes = PaneStore::new(&aggregate.keys, &aggregate.calls, &input, &context)?;
+        // Start and end come first, then the keys.
+        let key_type = |i: usize| context.output_schema.field(2 + i).data_type().clone();
+        let key_types = (0..aggregate.keys.len()).map(key_type).collect();
+        let panes = PaneStore::new(key_types, &aggregate.calls, &input, &context)?;
+        let output_schema = match aggregate.phase {
+            Phase::Partial => panes.partial_schema(&context.output_schema)?,
+            Phase::Single | Phase::Final => context.output_schema,
+        };
         Ok(Self {
             window: aggregate.window.clone(),
             layout,
             keys: aggregate.keys.clone(),
             phase: aggregate.phase,
             updating: context.updating_input,
-            output_schema: context.output_schema,
+            output_schema,
             open: BTreeMap::new(),
             panes,
             watermark: Watermark::NONE,
