@@ -388,7 +388,7 @@ fn windows() {
                 append-only; key (w, customer); window tumble 10s in (w)
               [3] project: {start: window_start, end: window_end} AS w, customer, count(*) AS n
                   append-only; key (w, customer); window tumble 10s in (w)
-                [2] window aggregate: window (window_start, window_end) by (customer): count(*) in columns
+                [2] window aggregate: tumble 10s of event time by (customer): count(*) in columns
                     append-only; key (window_start, customer); window tumble 10s in (window_start, window_end)
                   [1] exchange by (customer) ← partial window aggregate: tumble 10s of event time by (customer): count(*) in columns
                       append-only; window tumble 10s in (window_start, window_end)
@@ -412,7 +412,7 @@ fn windows() {
                       append-only; key (__window_start); window hop 10s by 2s in (__window_start, __window_end)
                     [3] filter: window_start > timestamp '2024-01-01T00:00:00'
                         append-only; key (window_start); window hop 10s by 2s in (window_start, window_end)
-                      [2] window aggregate: window (window_start, window_end): max(orders.amount) in columns
+                      [2] window aggregate: hop 10s by 2s of event time: max(orders.amount) in columns
                           append-only; key (window_start); window hop 10s by 2s in (window_start, window_end)
                         [1] exchange to one subtask ← partial window aggregate: hop 10s by 2s of event time: max(orders.amount) in columns
                             append-only; window hop 10s by 2s in (window_start, window_end)
@@ -432,7 +432,7 @@ fn windows() {
                   append-only; key (window_start, customer); window tumble 1m in (window_start); event time window_time
                 [5] filter: window_start > timestamp '2024-01-01T00:00:00'
                     append-only; key (window_start, customer); window tumble 1m in (window_start, window_end)
-                  [4] window aggregate: window (window_start, window_end) by (customer): count(DISTINCT orders.id) in accumulator, sum(orders.amount) in columns
+                  [4] window aggregate: tumble 1m of event time by (customer): count(DISTINCT orders.id) in accumulator, sum(orders.amount) in columns
                       append-only; key (window_start, customer); window tumble 1m in (window_start, window_end)
                     [3] exchange by (customer) ← partial window aggregate: tumble 1m of event time by (customer): count(DISTINCT orders.id) in accumulator, sum(orders.amount) in columns
                         append-only; window tumble 1m in (window_start, window_end)
@@ -460,7 +460,7 @@ fn windows() {
                       append-only; window tumble 10s in (window_start, window_end)
                     [3] project: window_start AS "w[start]", window_end AS "w[end]", count(*) AS n
                         append-only; window tumble 10s in (w[start], w[end])
-                      [2] window aggregate: window (window_start, window_end) by (customer): count(*) in columns
+                      [2] window aggregate: tumble 10s of event time by (customer): count(*) in columns
                           append-only; key (window_start, customer); window tumble 10s in (window_start, window_end)
                         [1] exchange by (customer) ← partial window aggregate: tumble 10s of event time by (customer): count(*) in columns
                             append-only; window tumble 10s in (window_start, window_end)
@@ -478,13 +478,13 @@ fn windows() {
                 append-only; key (m); window tumble 1m in (m)
               [6] project: {start: window_start, end: window_end} AS m, max(n)
                   append-only; key (m); window tumble 1m in (m)
-                [5] window aggregate: window (window_start, window_end): max(n) in columns
+                [5] window aggregate: tumble 1m of event time: max(n) in columns
                     append-only; key (window_start); window tumble 1m in (window_start, window_end)
                   [4] exchange to one subtask ← partial window aggregate: tumble 1m of event time: max(n) in columns
                       append-only; window tumble 1m in (window_start, window_end)
                     [3] project: count(*) AS n
                         append-only
-                      [2] window aggregate: window (window_start, window_end) by (customer): count(*) in columns
+                      [2] window aggregate: tumble 10s of event time by (customer): count(*) in columns
                           append-only; key (window_start, customer); window tumble 10s in (window_start, window_end)
                         [1] exchange by (customer) ← partial window aggregate: tumble 10s of event time by (customer): count(*) in columns
                             append-only; window tumble 10s in (window_start, window_end)
@@ -502,13 +502,13 @@ fn windows() {
                 append-only; key (window_end); window tumble 1h in (window_end)
               [6] project: window_end, count(*) AS "count(*)"
                   append-only; key (window_end); window tumble 1h in (window_end)
-                [5] window aggregate: window (window_start, window_end): count(*) in columns
+                [5] window aggregate: tumble 1h of event time: count(*) in columns
                     append-only; key (window_start); window tumble 1h in (window_start, window_end)
                   [4] exchange to one subtask ← partial window aggregate: tumble 1h of event time: count(*) in columns
                       append-only; window tumble 1h in (window_start, window_end)
                     [3] project: no columns
                         append-only
-                      [2] window aggregate: window (window_start, window_end)
+                      [2] window aggregate: tumble 1m of event time
                           append-only; key (window_start); window tumble 1m in (window_start, window_end)
                         [1] exchange to one subtask ← partial window aggregate: tumble 1m of event time
                             append-only; window tumble 1m in (window_start, window_end)
@@ -559,18 +559,18 @@ fn windows() {
             "SELECT DISTINCT window_start, customer FROM TUMBLE(orders, DESCRIPTOR(ts), INTERVAL '1 minute')",
         ],
         expect![[r#"
-        job: flush interval 1s
-        [4] result: window_start, customer
-            append-only; key (window_start, customer); window tumble 1m in (window_start)
-          [3] project: window_start, customer
-              append-only; key (window_start, customer); window tumble 1m in (window_start)
-            [2] window aggregate: window (window_start, window_end) by (customer)
-                append-only; key (window_start, customer); window tumble 1m in (window_start, window_end)
-              [1] exchange by (customer) ← partial window aggregate: tumble 1m of event time by (customer)
-                  append-only; window tumble 1m in (window_start, window_end)
-                [0] source "orders": single_file, json, bounded; decodes customer, ts
-                    append-only; event time ts; watermark 1s behind; idle after 5m; bad data fails
-    "#]],
+            job: flush interval 1s
+            [4] result: window_start, customer
+                append-only; key (window_start, customer); window tumble 1m in (window_start)
+              [3] project: window_start, customer
+                  append-only; key (window_start, customer); window tumble 1m in (window_start)
+                [2] window aggregate: tumble 1m of event time by (customer)
+                    append-only; key (window_start, customer); window tumble 1m in (window_start, window_end)
+                  [1] exchange by (customer) ← partial window aggregate: tumble 1m of event time by (customer)
+                      append-only; window tumble 1m in (window_start, window_end)
+                    [0] source "orders": single_file, json, bounded; decodes customer, ts
+                        append-only; event time ts; watermark 1s behind; idle after 5m; bad data fails
+        "#]],
     );
     check(
         &[
@@ -585,7 +585,7 @@ fn windows() {
                   updating, net; key (customer); ttl 1d
                 [3] exchange by (customer) ← project: customer, count(*) AS n
                     append-only
-                  [2] window aggregate: window (window_start, window_end) by (customer): count(*) in columns
+                  [2] window aggregate: tumble 10s of event time by (customer): count(*) in columns
                       append-only; key (window_start, customer); window tumble 10s in (window_start, window_end)
                     [1] exchange by (customer) ← partial window aggregate: tumble 10s of event time by (customer): count(*) in columns
                         append-only; window tumble 10s in (window_start, window_end)
@@ -627,20 +627,20 @@ fn windows() {
             "SELECT window_start, array_agg(amount ORDER BY id) FROM TUMBLE(orders, DESCRIPTOR(ts), INTERVAL '1 minute') GROUP BY window_start",
         ],
         expect![[r#"
-        job: flush interval 1s
-        [5] result: window_start, array_agg(orders.amount) ORDER BY [orders.id ASC NULLS LAST]
-            append-only; key (window_start); window tumble 1m in (window_start)
-          [4] project: window_start, array_agg(orders.amount) ORDER BY [orders.id ASC NULLS LAST]
-              append-only; key (window_start); window tumble 1m in (window_start)
-            [3] window aggregate: window (window_start, window_end): array_agg(orders.amount) ORDER BY [orders.id ASC NULLS LAST] in accumulator
-                append-only; key (window_start); window tumble 1m in (window_start, window_end)
-              [2] exchange to one subtask ← partial window aggregate: tumble 1m of event time: array_agg(orders.amount) ORDER BY [orders.id ASC NULLS LAST] in accumulator
-                  append-only; window tumble 1m in (window_start, window_end)
-                [1] project: amount, id
-                    append-only
-                  [0] source "orders": single_file, json, bounded; decodes id, amount, ts
-                      append-only; event time ts; watermark 1s behind; idle after 5m; bad data fails
-    "#]],
+            job: flush interval 1s
+            [5] result: window_start, array_agg(orders.amount) ORDER BY [orders.id ASC NULLS LAST]
+                append-only; key (window_start); window tumble 1m in (window_start)
+              [4] project: window_start, array_agg(orders.amount) ORDER BY [orders.id ASC NULLS LAST]
+                  append-only; key (window_start); window tumble 1m in (window_start)
+                [3] window aggregate: tumble 1m of event time: array_agg(orders.amount) ORDER BY [orders.id ASC NULLS LAST] in accumulator
+                    append-only; key (window_start); window tumble 1m in (window_start, window_end)
+                  [2] exchange to one subtask ← partial window aggregate: tumble 1m of event time: array_agg(orders.amount) ORDER BY [orders.id ASC NULLS LAST] in accumulator
+                      append-only; window tumble 1m in (window_start, window_end)
+                    [1] project: amount, id
+                        append-only
+                      [0] source "orders": single_file, json, bounded; decodes id, amount, ts
+                          append-only; event time ts; watermark 1s behind; idle after 5m; bad data fails
+        "#]],
     );
 }
 
