@@ -3,6 +3,7 @@
 //! Implements the runtime's [`thalweg_runtime::connector`] contract. Knows no SQL.
 
 pub mod blackhole;
+pub mod docs;
 pub mod file;
 pub mod format;
 pub mod impulse;

@@ -23,6 +23,9 @@ mod split;
 mod stripe;
 mod window;
 
+#[cfg(test)]
+mod bad_input_tests;
+
 const FORMATS: &[&str] = &["json", "debezium_json", "csv", "parquet", "raw_string"];
 
 const METADATA: &[(&str, &str, &str)] = &[

@@ -93,6 +93,11 @@ impl Source for FileSource {
             .collect())
     }
 
+    fn total_bytes(&self) -> Option<u64> {
+        let files = (self.list)(&self.config.path).ok()?;
+        Some(files.iter().map(|f| f.len).sum())
+    }
+
     fn open(
         &self,
         split: &SplitId,
