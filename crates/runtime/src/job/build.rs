@@ -233,7 +233,19 @@ impl Builder<'_> {
         let mut wiring = self.wire();
         let (ack, acks) = mpsc::unbounded_channel();
         let (ended_tx, ended) = watch::channel(0);
-        let budget = Arc::new(EpochBudget::new(self.settings));
+        let is_source = |s: &&StagePlan| {
+            matches!(
+                self.graph.node(s.nodes[0]).op,
+                Op::Source(_) | Op::Values(_)
+            )
+        };
+        let n_sources = self
+            .stages
+            .iter()
+            .filter(is_source)
+            .map(|s| s.parallelism)
+            .sum();
+        let budget = Arc::new(EpochBudget::new(self.settings, n_sources));
         let domain = format!("job-{}", self.index);
         let mut job = BuiltJob {
             domain,

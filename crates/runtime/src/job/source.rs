@@ -18,7 +18,7 @@ use crate::exchange::{Router, Sent, merge_watermarks};
 use crate::operator::{Barrier, MAX_BATCH_ROWS};
 use crate::state::SplitPosition;
 
-use super::budget::EpochBudget;
+use super::budget::{EpochBudget, Grant};
 use super::coordinator::BarrierRequest;
 use super::ingest::{Ingest, Ingested};
 use super::stage::Stage;
@@ -206,22 +206,10 @@ impl SourceTask {
 
     /// Waits for a barrier request or for records, whichever comes first; requests go before.
     async fn next(&mut self, epoch: u64) -> Result<Next, RuntimeError> {
-        if let Ok(request) = self.requests.try_recv() {
-            return Ok(Next::Cut(request));
-        }
-        let granted = if self.splits.open.is_empty() {
-            0
-        } else {
-            self.budget.acquire(epoch, MAX_BATCH_ROWS)
+        let granted = match self.grant(epoch).await {
+            Ok(granted) => granted,
+            Err(next) => return Ok(next),
         };
-        if granted == 0 {
-            // Nothing may be read before the next epoch, so silence says nothing of the splits.
-            self.splits
-                .open
-                .iter_mut()
-                .for_each(|s| s.silent_since = None);
-            return Ok(self.requests.recv().await.map_or(Next::Closed, Next::Cut));
-        }
         let now = Instant::now();
         for split in &mut self.splits.open {
             split.silent_since.get_or_insert(now);
@@ -238,6 +226,35 @@ impl SourceTask {
             self.budget.settle(epoch, granted, 0, 0);
         }
         next.map_err(|e| self.failed(e))
+    }
+
+    /// Waits until some rows may be read, or until a barrier request makes that pointless.
+    async fn grant(&mut self, epoch: u64) -> Result<usize, Next> {
+        loop {
+            if let Ok(request) = self.requests.try_recv() {
+                return Err(Next::Cut(request));
+            }
+            let budget = self.budget.clone();
+            // Registered before asking, so that what is freed in between is not missed.
+            let mut freed = std::pin::pin!(budget.freed());
+            freed.as_mut().enable();
+            let grant = match self.splits.open.is_empty() {
+                true => Grant::Full,
+                false => budget.acquire(epoch, MAX_BATCH_ROWS),
+            };
+            if let Grant::Rows(granted) = grant {
+                return Ok(granted);
+            }
+            // Nothing may be read now, so silence says nothing of the splits.
+            self.splits
+                .open
+                .iter_mut()
+                .for_each(|s| s.silent_since = None);
+            tokio::select! {
+                request = self.requests.recv() => return Err(request.map_or(Next::Closed, Next::Cut)),
+                () = freed, if grant == Grant::Wait => {}
+            }
+        }
     }
 
     async fn take(

@@ -404,11 +404,13 @@ impl Stateful for WindowedAggregation {
 /// accumulators know.
 fn with_state(planned: &SchemaRef, columns: &[ArrayRef]) -> SchemaRef {
     let n_planned = planned.fields().len();
-    let state = columns
-        .iter()
-        .enumerate()
-        .skip(n_planned)
-        .map(|(i, c)| Arc::new(Field::new(format!("state_{i}"), c.data_type().clone(), true)));
+    let state = columns.iter().enumerate().skip(n_planned).map(|(i, c)| {
+        Arc::new(Field::new(
+            format!("state_{i}"),
+            c.data_type().clone(),
+            true,
+        ))
+    });
     let fields: Vec<_> = planned.fields().iter().cloned().chain(state).collect();
     Arc::new(Schema::new(fields))
 }
