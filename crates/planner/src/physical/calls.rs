@@ -186,7 +186,7 @@ fn state(
 fn column_aggregate(name: &str, arg: Option<&DataType>, appended: bool) -> Option<ColumnAggregate> {
     use ColumnAggregate as C;
     let summable = |t: &DataType| {
-        t.is_integer() || t.is_decimal() || matches!(t, DataType::Float32 | DataType::Float64)
+        t.is_integer() || t.is_decimal() || matches!(t, DataType::Float64 | DataType::Duration(_))
     };
     match (name, arg) {
         ("count", _) => Some(C::Count),
@@ -208,14 +208,10 @@ fn column_aggregate(name: &str, arg: Option<&DataType>, appended: bool) -> Optio
 fn is_flat(t: &DataType) -> bool {
     use DataType as T;
     t.is_numeric()
-        || matches!(
-            t,
-            T::Date32 | T::Date64 | T::Time32(_) | T::Time64(_) | T::Timestamp(..) | T::Duration(_)
-        )
-        || matches!(
-            t,
-            T::Utf8 | T::LargeUtf8 | T::Utf8View | T::Binary | T::LargeBinary | T::BinaryView
-        )
+        || t.is_temporal()
+        || t.is_string()
+        || t.is_binary()
+        || matches!(t, T::Boolean | T::FixedSizeBinary(_))
 }
 
 fn approximate(name: &str) -> Fault {

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use thalweg_dataflow::table::BadData;
+
 use super::prepare::Prepared;
 use crate::bind::SinkTarget;
 
@@ -48,7 +50,13 @@ fn shared(prepared: &Prepared) -> Vec<Shared<'_>> {
         SinkTarget::Connector { .. } if sink.is_result() => None,
         SinkTarget::Connector { .. } => Some(Shared::Sink(&sink.table)),
     };
-    let tables = prepared.tables.keys().map(|name| Shared::Table(name));
+    let tables = prepared.tables.iter().flat_map(|(name, (def, _))| {
+        let letters = match &def.bad_data {
+            BadData::DeadLetter(table) => Some(Shared::Sink(table)),
+            BadData::Fail | BadData::Drop => None,
+        };
+        [Some(Shared::Table(name)), letters].into_iter().flatten()
+    });
     let streams = prepared.streams.iter().map(|name| Shared::Stream(name));
     tables.chain(streams).chain(written).collect()
 }

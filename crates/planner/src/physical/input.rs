@@ -15,7 +15,8 @@ use crate::error::Fault;
 pub(super) struct InputColumns<'a> {
     /// Names the columns of the relation.
     pub over: &'a DFSchema,
-    exprs: Vec<Expr>,
+    /// With a name where one is wanted.
+    exprs: Vec<(Expr, Option<&'static str>)>,
 }
 
 /// The finished projection.
@@ -35,17 +36,16 @@ impl<'a> InputColumns<'a> {
 
     /// The position that `expr` has in the projection.
     pub fn position(&mut self, expr: &Expr) -> usize {
-        match self
-            .exprs
-            .iter()
-            .position(|e| e == expr && !e.is_volatile())
-        {
-            Some(position) => position,
-            None => {
-                self.exprs.push(expr.clone());
-                self.exprs.len() - 1
-            }
-        }
+        self.named(expr, None)
+    }
+
+    /// The same, where a new column is to be called `name`.
+    pub fn named(&mut self, expr: &Expr, name: Option<&'static str>) -> usize {
+        let is_same = |(known, _): &(Expr, _)| known == expr && !expr.is_volatile();
+        self.exprs.iter().position(is_same).unwrap_or_else(|| {
+            self.exprs.push((expr.clone(), name));
+            self.exprs.len() - 1
+        })
     }
 
     /// Appends the projection above `input`, whose columns are those of the relation.
@@ -53,16 +53,16 @@ impl<'a> InputColumns<'a> {
         let physical = self
             .exprs
             .iter()
-            .map(|e| builder.physical(e, self.over, input))
+            .map(|(e, _)| builder.physical(e, self.over, input))
             .collect::<Result<Vec<_>, _>>()?;
         let from = Arc::clone(&builder.node(input).schema);
         let mut taken = HashSet::new();
         let mut fields = Vec::with_capacity(physical.len());
-        for (expr, physical) in self.exprs.iter().zip(&physical) {
+        for ((expr, name), physical) in self.exprs.iter().zip(&physical) {
             let field = physical
                 .return_field(&from)
                 .map_err(Fault::from_datafusion)?;
-            let name = unused_name(expr, &mut taken);
+            let name = unused_name(expr, *name, &mut taken);
             fields.push(Arc::new(Field::new(
                 name,
                 field.data_type().clone(),
@@ -85,10 +85,11 @@ impl<'a> InputColumns<'a> {
 }
 
 /// A name for a column of its own: a bare column keeps its name where it can.
-fn unused_name(expr: &Expr, taken: &mut HashSet<String>) -> String {
-    let wanted = match expr {
-        Expr::Column(column) => column.name.clone(),
-        other => other.schema_name().to_string(),
+fn unused_name(expr: &Expr, name: Option<&str>, taken: &mut HashSet<String>) -> String {
+    let wanted = match (name, expr) {
+        (Some(name), _) => name.to_string(),
+        (None, Expr::Column(column)) => column.name.clone(),
+        (None, other) => other.schema_name().to_string(),
     };
     let numbered = (2..).map(|n| format!("{wanted}#{n}"));
     let free = std::iter::once(wanted.clone())

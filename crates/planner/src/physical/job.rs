@@ -13,7 +13,7 @@ use super::prepare::Prepared;
 use crate::bind::{BoundSink, SinkTarget};
 use crate::catalog::TableDef;
 use crate::changelog;
-use crate::error::{Fault, FaultKind};
+use crate::error::{Fault, FaultKind, Position};
 use crate::script::Job;
 
 /// Builds the job of the queries at `group`, and gives the node of each statement's result.
@@ -24,31 +24,25 @@ pub(super) fn build(
 ) -> Result<(Job, Vec<(usize, NodeId)>), Vec<Fault>> {
     let queries: Vec<&Prepared> = group.iter().map(|&i| &queries[i]).collect();
     let mut builder = Builder::new();
+    let mut written = Written::default();
     let mut faults = Vec::new();
     for source in sources(&queries) {
-        if let Err(fault) = builder.source(&source, tables) {
+        if let Err(fault) = builder.source(&source, tables, &mut written) {
             faults.push(fault);
         }
     }
     if !faults.is_empty() {
         return Err(faults);
     }
-    let mut written = Written::default();
     for prepared in &queries {
         if let Err(fault) = builder.query(prepared, &mut written) {
             faults.push(fault.at(prepared.query.position));
         }
     }
-    let sinks = match builder.sinks(written) {
-        Ok(sinks) => sinks,
-        Err(fault) => {
-            faults.push(fault);
-            vec![]
-        }
-    };
     if !faults.is_empty() {
         return Err(faults);
     }
+    let sinks = builder.sinks(written)?;
     let mut settings = settings(&queries);
     if settings.flush_interval == 0 {
         settings.parallelism = Some(1);
@@ -90,15 +84,48 @@ fn sources<'a>(queries: &[&'a Prepared]) -> Vec<SourceNeed<'a>> {
     needs
 }
 
-/// Results to be written: of each table, the nodes whose rows go there.
+/// Results to be written.
 #[derive(Default)]
-struct Written<'a> {
-    sinks: Vec<(&'a Prepared, Vec<NodeId>, Vec<usize>)>,
+struct Written {
+    targets: Vec<Target>,
+    /// Statements that fill streams.
     filled: Vec<(usize, NodeId)>,
 }
 
+/// A table and all that goes there: one sink has its file or connection for itself.
+struct Target {
+    sink: BoundSink,
+    position: Option<Position>,
+    nodes: Vec<NodeId>,
+    statements: Vec<usize>,
+}
+
+impl Written {
+    fn add(&mut self, sink: &BoundSink, position: Option<Position>, node: NodeId) -> &mut Target {
+        let shares =
+            |t: &Target| t.sink.table == sink.table && !sink.is_result() && !t.sink.is_result();
+        let at = self.targets.iter().position(shares).unwrap_or_else(|| {
+            let (nodes, statements) = (vec![], vec![]);
+            self.targets.push(Target {
+                sink: sink.clone(),
+                position,
+                nodes,
+                statements,
+            });
+            self.targets.len() - 1
+        });
+        self.targets[at].nodes.push(node);
+        &mut self.targets[at]
+    }
+}
+
 impl Builder {
-    fn source(&mut self, need: &SourceNeed<'_>, tables: Tables<'_>) -> Result<(), Fault> {
+    fn source(
+        &mut self,
+        need: &SourceNeed<'_>,
+        tables: Tables<'_>,
+        written: &mut Written,
+    ) -> Result<(), Fault> {
         let def = need.def;
         let spec = (tables.source)(def, &need.columns).map_err(|fault| fault.at(def.position))?;
         let spec = Arc::new(spec);
@@ -119,7 +146,7 @@ impl Builder {
                 columns: need.columns.clone(),
             },
         );
-        self.dead_letters(node, &spec, tables)
+        self.dead_letters(node, &spec, tables, written)
             .map_err(|fault| fault.at(def.position))
     }
 
@@ -129,6 +156,7 @@ impl Builder {
         source: NodeId,
         spec: &SourceSpec,
         tables: Tables<'_>,
+        written: &mut Written,
     ) -> Result<(), Fault> {
         let BadData::DeadLetter(table) = &spec.bad_data else {
             return Ok(());
@@ -160,14 +188,11 @@ impl Builder {
             Arc::clone(&sink.schema),
             Properties::default(),
         );
-        self.sink(letters, &sink).map(|_| ())
+        written.add(&sink, None, letters);
+        Ok(())
     }
 
-    fn query<'a>(
-        &mut self,
-        prepared: &'a Prepared,
-        written: &mut Written<'a>,
-    ) -> Result<(), Fault> {
+    fn query(&mut self, prepared: &Prepared, written: &mut Written) -> Result<(), Fault> {
         self.ttl = prepared.query.settings.updating_ttl;
         let query = &prepared.query;
         let node = self.relation(&query.plan)?;
@@ -177,17 +202,25 @@ impl Builder {
                 self.streams.insert(def.name.clone(), node);
                 written.filled.push((query.statement, node));
             }
-            SinkTarget::Connector { .. } => written.add(prepared, node),
+            SinkTarget::Connector { .. } => {
+                let target = written.add(&query.sink, query.position, node);
+                target.statements.push(query.statement);
+            }
         }
         Ok(())
     }
 
-    /// One sink a table, and the sink of each statement. Errors: the first result that cannot be written,
-    /// at its statement.
-    fn sinks(&mut self, written: Written<'_>) -> Result<Vec<(usize, NodeId)>, Fault> {
+    /// One sink a table, and the sink of each statement. Errors: the results that cannot be written.
+    fn sinks(&mut self, written: Written) -> Result<Vec<(usize, NodeId)>, Vec<Fault>> {
         let mut placed = written.filled;
-        for (first, nodes, statements) in written.sinks {
-            let sink: &BoundSink = &first.query.sink;
+        let mut faults = Vec::new();
+        for Target {
+            sink,
+            position,
+            nodes,
+            statements,
+        } in written.targets
+        {
             let input = match nodes.as_slice() {
                 [only] => *only,
                 several => {
@@ -198,33 +231,17 @@ impl Builder {
                     self.unite(&renamed, Arc::clone(&sink.schema))
                 }
             };
-            let node = self
-                .sink(input, sink)
-                .map_err(|fault| fault.at(first.query.position))?;
-            placed.extend(statements.into_iter().map(|statement| (statement, node)));
-        }
-        Ok(placed)
-    }
-}
-
-impl<'a> Written<'a> {
-    fn add(&mut self, prepared: &'a Prepared, node: NodeId) {
-        let sink = &prepared.query.sink;
-        let shares = |other: &BoundSink| {
-            other.table == sink.table && !sink.is_result() && !other.is_result()
-        };
-        match self
-            .sinks
-            .iter_mut()
-            .find(|(first, ..)| shares(&first.query.sink))
-        {
-            Some((_, nodes, statements)) => {
-                nodes.push(node);
-                statements.push(prepared.query.statement);
+            match self.sink(input, &sink) {
+                Ok(node) => {
+                    placed.extend(statements.into_iter().map(|statement| (statement, node)))
+                }
+                Err(fault) => faults.push(fault.at(position)),
             }
-            None => self
-                .sinks
-                .push((prepared, vec![node], vec![prepared.query.statement])),
+        }
+        if faults.is_empty() {
+            Ok(placed)
+        } else {
+            Err(faults)
         }
     }
 }

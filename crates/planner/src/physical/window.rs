@@ -128,7 +128,9 @@ impl Builder {
             return Ok(None);
         }
         let mut columns = InputColumns::new(over);
-        let [start, end] = bound_exprs(over, &window).map(|bound| columns.position(&bound));
+        let [start, end] = bound_exprs(over, &window);
+        let start = columns.named(&start, Some(WindowNames::TABLE.start));
+        let end = columns.named(&end, Some(WindowNames::TABLE.end));
         let (places, keys) = places(keys, &mut columns);
         let windowed = Windowed {
             source: WindowSource::Columns { start, end },
