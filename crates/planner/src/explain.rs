@@ -54,8 +54,7 @@ pub fn explain(graph: &Graph) -> String {
     for root in roots {
         tree.node(root, 0, "");
     }
-    // The name that DataFusion gives to count(*).
-    tree.out.replace("count(Int64(1))", "count(*)")
+    op::readable(&tree.out)
 }
 
 struct Tree<'a> {

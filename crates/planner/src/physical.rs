@@ -82,6 +82,3 @@ pub fn lower(queries: Vec<BoundQuery>, tables: Tables<'_>) -> Result<Lowered, Ve
         Err(faults)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -4,28 +4,21 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
-use datafusion::common::{DataFusionError, Result, TableReference, plan_err};
+use datafusion::common::{Result, TableReference, plan_err};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, RelationPlanner};
 use datafusion::logical_expr::{
     AggregateUDF, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, WindowUDF,
 };
-use datafusion::physical_expr::expressions::Column;
 use datafusion::sql::planner::{ParserOptions, SqlToRel};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use thalweg_dataflow::options::Options;
-use thalweg_dataflow::table::{BadData, EventTimeSource, ExprRef, SourceSpec, WatermarkSpec};
+use thalweg_dataflow::table::BadData;
 
-use crate::bind::{BoundQuery, BoundSink, RelationKind, SinkTarget, StreamTable};
+use crate::bind::{RelationKind, StreamTable};
 use crate::catalog::{ColumnDef, ColumnOrigin, TableDef};
-use crate::error::Fault;
-use crate::event_time::Streams;
 use crate::functions::Functions;
-use crate::optimize::optimize;
-use crate::rewrite::rewrite;
-use crate::script::{QueryKind, RESULT_CONNECTOR};
-use crate::settings::QuerySettings;
 use crate::window;
 
 /// Plans a query over `orders (id, customer, amount, tags, ts)`, `clicks (customer, url, at)` with event
@@ -200,78 +193,4 @@ impl ContextProvider for TestCatalog {
     fn udwf_names(&self) -> Vec<String> {
         vec![]
     }
-}
-
-/// What `sql` gives, bound to a result that takes updates.
-pub fn query(statement: usize, sql: &str) -> Result<BoundQuery> {
-    let connector = RESULT_CONNECTOR.to_string();
-    let target = SinkTarget::Connector {
-        connector,
-        format: None,
-        options: Options::default(),
-    };
-    query_into(statement, sql, &statement.to_string(), target)
-}
-
-pub fn query_into(
-    statement: usize,
-    sql: &str,
-    table: &str,
-    target: SinkTarget,
-) -> Result<BoundQuery> {
-    let plan = bind(sql)?;
-    // As the binder does: the sink has its own names, and types after coercion.
-    let analyzed = rewrite(plan.clone(), &Streams::default())
-        .map_err(DataFusionError::from)
-        .and_then(|p| optimize(p, Functions::get()));
-    let schema = match &analyzed {
-        Ok(plan) => Arc::new(plan.schema().as_arrow().clone()),
-        Err(_) => Arc::new(plan.schema().as_arrow().clone()),
-    };
-    Ok(BoundQuery {
-        statement,
-        kind: QueryKind::Select,
-        plan,
-        sink: BoundSink {
-            table: table.into(),
-            target,
-            schema,
-            primary_key: vec![],
-            takes_updates: true,
-        },
-        settings: QuerySettings::default(),
-        position: None,
-    })
-}
-
-/// A source that decodes the columns that are read, and the event time.
-pub fn source(def: &TableDef, columns: &[usize]) -> Result<SourceSpec, Fault> {
-    let schema = Arc::new(def.schema.project(columns).expect("columns of the table"));
-    let mut decoded = columns.to_vec();
-    decoded.extend(def.event_time.filter(|time| !columns.contains(time)));
-    let physical = Arc::new(def.schema.project(&decoded).expect("columns of the table"));
-    let column = |i: usize| Arc::new(Column::new(physical.field(i).name(), i)) as ExprRef;
-    let time = def
-        .event_time
-        .and_then(|time| decoded.iter().position(|c| *c == time));
-    Ok(SourceSpec {
-        table: def.name.clone(),
-        connector: def.connector.clone(),
-        format: def.format.clone(),
-        options: def.options.clone(),
-        bounded: def.bounded,
-        metadata: vec![],
-        columns: (0..columns.len()).map(column).collect(),
-        schema,
-        event_time: time.map_or(EventTimeSource::Connector, |t| {
-            EventTimeSource::Expr(column(t))
-        }),
-        watermark: WatermarkSpec::DEFAULT,
-        idle_timeout: Some(300_000_000_000),
-        max_event_time_ahead: None,
-        bad_data: BadData::Fail,
-        updating: def.reads_changelog,
-        primary_key: vec![],
-        physical: Arc::clone(&physical),
-    })
 }

@@ -71,8 +71,9 @@ pub(crate) fn timestamp_type(zone: Option<&Arc<str>>) -> DataType {
     DataType::Timestamp(TimeUnit::Nanosecond, zone.cloned())
 }
 
-/// The type of a window as one value: a struct with `start` and `end`.
+/// The type of a window as one value: a struct with `start` and `end`, nullable as DataFusion's
+/// `named_struct` has them.
 fn pair_type(zone: Option<&Arc<str>>) -> DataType {
-    let field = |name| Field::new(name, timestamp_type(zone), false);
+    let field = |name| Field::new(name, timestamp_type(zone), true);
     DataType::Struct(vec![field("start"), field("end")].into())
 }

@@ -105,7 +105,7 @@ fn all_names(schema: &Schema) -> String {
 fn projection(exprs: &[ExprRef], schema: &Schema) -> String {
     let named = exprs.iter().zip(schema.fields()).map(|(expr, field)| {
         let text = expression(expr);
-        if text == *field.name() {
+        if readable(&text) == readable(field.name()) {
             text
         } else {
             format!("{text} AS {}", quoted(field.name()))
@@ -117,6 +117,11 @@ fn projection(exprs: &[ExprRef], schema: &Schema) -> String {
     } else {
         named.join(", ")
     }
+}
+
+/// With `count(*)` under its own name and not DataFusion's.
+pub(super) fn readable(text: &str) -> String {
+    text.replace("count(Int64(1))", "count(*)")
 }
 
 /// A name that is more than a word stands in quotes.

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::logical_expr::execution_props::ExecutionProps;
-use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::expressions::{CastExpr, Column};
 use thalweg_dataflow::plan::{
     Changelog, Exchange, Graph, Input, Node, NodeId, Op, OutputPort, Properties,
 };
@@ -176,12 +176,25 @@ impl Builder {
         self.project(input, exprs, Arc::new(Schema::new(fields)))
     }
 
-    /// The same columns under the names and nullabilities of `schema`.
-    pub fn rename(&mut self, input: NodeId, schema: &SchemaRef) -> NodeId {
+    /// The same columns under the names, nullabilities and types of `schema`.
+    pub fn fit(&mut self, input: NodeId, schema: &SchemaRef) -> NodeId {
         let from = Arc::clone(&self.node(input).schema);
-        let exprs = (0..from.fields().len()).map(|c| column(&from, c)).collect();
-        self.project(input, exprs, Arc::clone(schema))
+        let exprs = schema
+            .fields()
+            .iter()
+            .enumerate()
+            .map(|(c, to)| cast_column(&from, c, to.data_type()));
+        self.project(input, exprs.collect(), Arc::clone(schema))
     }
+}
+
+/// The column of `schema` at a position, as a value of type `to`.
+pub(super) fn cast_column(schema: &Schema, position: usize, to: &DataType) -> ExprRef {
+    let column = column(schema, position);
+    if schema.field(position).data_type() == to {
+        return column;
+    }
+    Arc::new(CastExpr::new(column, to.clone(), None))
 }
 
 /// The column of `schema` at a position, as an expression.

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use datafusion::common::ScalarValue;
-use datafusion::physical_expr::expressions::{CastExpr, Literal};
+use datafusion::physical_expr::expressions::Literal;
 use thalweg_dataflow::plan::{Exchange, Input, JobSettings, NodeId, Op, OutputPort, Properties};
 use thalweg_dataflow::table::{BadData, ExprRef, SourceSpec, dead_letter_schema};
 
 use super::Tables;
-use super::builder::{Builder, Scanned, column};
+use super::builder::{Builder, Scanned, cast_column};
 use super::prepare::Prepared;
 use crate::bind::{BoundSink, SinkTarget};
 use crate::catalog::TableDef;
@@ -168,12 +168,7 @@ impl Builder {
             .fields()
             .iter()
             .map(|field| match from.index_of(field.name()) {
-                Ok(i) if from.field(i).data_type() == field.data_type() => Ok(column(&from, i)),
-                Ok(i) => Ok(Arc::new(CastExpr::new(
-                    column(&from, i),
-                    field.data_type().clone(),
-                    None,
-                )) as ExprRef),
+                Ok(i) => Ok(cast_column(&from, i, field.data_type())),
                 Err(_) => null(field.data_type()),
             });
         let exprs = exprs.collect::<Result<Vec<_>, Fault>>()?;
@@ -198,7 +193,7 @@ impl Builder {
         let node = self.relation(&query.plan)?;
         match &query.sink.target {
             SinkTarget::Stream(def) => {
-                let node = self.rename(node, &query.sink.schema);
+                let node = self.fit(node, &query.sink.schema);
                 self.streams.insert(def.name.clone(), node);
                 written.filled.push((query.statement, node));
             }
@@ -224,10 +219,8 @@ impl Builder {
             let input = match nodes.as_slice() {
                 [only] => *only,
                 several => {
-                    let renamed: Vec<_> = several
-                        .iter()
-                        .map(|n| self.rename(*n, &sink.schema))
-                        .collect();
+                    let renamed: Vec<_> =
+                        several.iter().map(|n| self.fit(*n, &sink.schema)).collect();
                     self.unite(&renamed, Arc::clone(&sink.schema))
                 }
             };

@@ -1,7 +1,7 @@
 //! Queries ready to be lowered: in the order of their streams, rewritten, optimised, and with the list of
 //! what they read.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -9,7 +9,7 @@ use datafusion::logical_expr::LogicalPlan;
 
 use crate::bind::{BoundQuery, RelationKind, SinkTarget, StreamTable};
 use crate::catalog::TableDef;
-use crate::error::{Fault, FaultKind};
+use crate::error::Fault;
 use crate::event_time::{self, Streams};
 use crate::functions::Functions;
 use crate::optimize::optimize;
@@ -23,17 +23,11 @@ pub(super) struct Prepared {
     pub streams: BTreeSet<String>,
 }
 
-/// Optimises all queries; those that fill streams come before those that read them. Errors: a stream
-/// that nothing fills, that two queries fill, or that feeds itself; whatever is wrong with a query.
+/// Optimises all queries; those that fill streams come before those that read them. Errors: whatever
+/// is wrong with a query.
 pub(super) fn prepare(queries: Vec<BoundQuery>) -> Result<Vec<Prepared>, Vec<Fault>> {
-    let mut faults = stream_faults(&queries);
-    let ordered = match in_stream_order(queries) {
-        Ok(ordered) => ordered,
-        Err(cycle) => {
-            faults.push(cycle);
-            return Err(faults);
-        }
-    };
+    let ordered = in_stream_order(queries);
+    let mut faults = Vec::new();
     let mut streams = Streams::default();
     let mut prepared = Vec::with_capacity(ordered.len());
     for query in ordered {
@@ -106,75 +100,27 @@ fn fills(query: &BoundQuery) -> Option<&str> {
     }
 }
 
-fn stream_faults(queries: &[BoundQuery]) -> Vec<Fault> {
-    let mut faults = Vec::new();
+/// Fillers before readers, otherwise as written. What the binder has refused is left out: a second query
+/// that fills a stream, and streams that feed each other in a circle.
+fn in_stream_order(queries: Vec<BoundQuery>) -> Vec<BoundQuery> {
     let mut filled = BTreeSet::new();
+    let mut waiting: Vec<BoundQuery> = Vec::with_capacity(queries.len());
     for query in queries {
-        if let Some(name) = fills(query)
-            && !filled.insert(name)
-        {
-            let message = format!("stream \"{name}\" is filled by two queries");
-            let hint =
-                "an intermediate stream takes one INSERT; put the queries together with UNION ALL";
-            faults.push(
-                Fault::new(FaultKind::DuplicateObject, message)
-                    .hint(hint)
-                    .at(query.position),
-            );
+        if fills(&query).is_none_or(|name| filled.insert(name.to_string())) {
+            waiting.push(query);
         }
     }
-    for query in queries {
-        for name in streams_read(&query.plan)
-            .iter()
-            .filter(|name| !filled.contains(name.as_str()))
-        {
-            let message = format!("nothing in this script fills stream \"{name}\"");
-            let hint =
-                format!("a table without a connector is filled by one INSERT INTO {name} SELECT …");
-            faults.push(
-                Fault::new(FaultKind::UndefinedObject, message)
-                    .hint(hint)
-                    .at(query.position),
-            );
-        }
-    }
-    faults
-}
-
-/// Fillers before readers, otherwise as written. Errors: streams that feed each other in a circle.
-fn in_stream_order(queries: Vec<BoundQuery>) -> Result<Vec<BoundQuery>, Fault> {
-    let fillers: HashMap<String, usize> = queries
-        .iter()
-        .enumerate()
-        .filter_map(|(i, q)| Some((fills(q)?.to_string(), i)))
-        .collect();
-    let needs: Vec<Vec<usize>> = queries
-        .iter()
-        .map(|q| {
-            streams_read(&q.plan)
+    let mut ordered = Vec::with_capacity(waiting.len());
+    loop {
+        let unfilled: BTreeSet<&str> = waiting.iter().filter_map(fills).collect();
+        let is_ready = |query: &BoundQuery| {
+            streams_read(&query.plan)
                 .iter()
-                .filter_map(|s| fillers.get(s).copied())
-                .collect()
-        })
-        .collect();
-    let mut done = vec![false; queries.len()];
-    let mut order = Vec::with_capacity(queries.len());
-    while order.len() < queries.len() {
-        let is_ready = |i: &usize| !done[*i] && needs[*i].iter().all(|n| done[*n]);
-        let Some(next) = (0..queries.len()).find(is_ready) else {
-            let stuck = (0..queries.len())
-                .find(|i| !done[*i])
-                .expect("some query is left");
-            let name = fills(&queries[stuck]).unwrap_or(&queries[stuck].sink.table);
-            let message = format!("stream \"{name}\" depends on itself");
-            return Err(Fault::new(FaultKind::Unsupported, message).at(queries[stuck].position));
+                .all(|name| !unfilled.contains(name.as_str()))
         };
-        done[next] = true;
-        order.push(next);
+        match waiting.iter().position(is_ready) {
+            Some(next) => ordered.push(waiting.remove(next)),
+            None => return ordered,
+        }
     }
-    let mut slots: Vec<Option<BoundQuery>> = queries.into_iter().map(Some).collect();
-    Ok(order
-        .into_iter()
-        .map(|i| slots[i].take().expect("each query once"))
-        .collect())
 }

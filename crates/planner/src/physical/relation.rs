@@ -102,7 +102,7 @@ impl Builder {
         let mut inputs = Vec::with_capacity(union.inputs.len());
         for plan in &union.inputs {
             let node = self.relation(plan)?;
-            inputs.push(self.rename(node, &schema));
+            inputs.push(self.fit(node, &schema));
         }
         Ok(self.unite(&inputs, schema))
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::SchemaRef;
 use thalweg_dataflow::plan::{Changelog, Exchange, Input, NodeId, Op, OutputPort};
 use thalweg_dataflow::table::SinkSpec;
 
@@ -22,7 +23,8 @@ impl Builder {
         else {
             return Err(Fault::new(FaultKind::Internal, "a stream is no sink"));
         };
-        let input = self.rename(input, &sink.schema);
+        let schema = self.sink_schema(input, sink);
+        let input = self.fit(input, &schema);
         let updating = self.is_updating(input);
         if updating && !sink.takes_updates {
             return Err(cannot_update(sink, connector, format.as_deref()));
@@ -35,7 +37,7 @@ impl Builder {
             connector: connector.clone(),
             format: format.clone(),
             options: options.clone(),
-            schema: Arc::clone(&sink.schema),
+            schema: Arc::clone(&schema),
             updating,
             key: declared.or_else(|| properties.key.clone()),
         };
@@ -44,8 +46,17 @@ impl Builder {
             port: OutputPort::Rows,
             exchange: self.pairing(input, spec.key.as_deref()),
         };
-        let schema = Arc::clone(&sink.schema);
         Ok(self.add(Op::Sink(Arc::new(spec)), vec![edge], schema, properties))
+    }
+
+    /// A window's bounds have the time zone of the event time, which was not known to the binder: where
+    /// nobody declared the columns, they are what they came to be.
+    fn sink_schema(&self, input: NodeId, sink: &BoundSink) -> SchemaRef {
+        if sink.is_result() {
+            Arc::clone(&self.node(input).schema)
+        } else {
+            Arc::clone(&sink.schema)
+        }
     }
 
     /// Brings the changes together that a sink pairs: those of a key, otherwise those of equal rows.

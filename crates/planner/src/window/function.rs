@@ -10,8 +10,9 @@ use datafusion::logical_expr::{
     Volatility,
 };
 use thalweg_dataflow::plan::Window;
+use thalweg_dataflow::time::format_duration;
 
-use super::width::window;
+use super::width::{nanos_of, window};
 use super::{WindowKind, pair_type};
 use crate::error::Fault;
 
@@ -47,6 +48,19 @@ impl ScalarUDFImpl for WindowFunction {
 
     fn signature(&self) -> &Signature {
         &self.signature
+    }
+
+    /// `hop(2s, 10s)`: DataFusion's own name spells intervals out field by field.
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        let widths = args.iter().map(|arg| match nanos_of(arg) {
+            Some(nanos) => format_duration(nanos),
+            None => arg.schema_name().to_string(),
+        });
+        Ok(format!(
+            "{}({})",
+            self.name(),
+            widths.collect::<Vec<_>>().join(", ")
+        ))
     }
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {

@@ -62,6 +62,14 @@ fn duration(expr: &Expr, what: &str) -> Result<i64, Fault> {
     }
 }
 
+/// Nanoseconds of a literal interval.
+pub(super) fn nanos_of(expr: &Expr) -> Option<i64> {
+    match expr {
+        Expr::Literal(value, _) => nanos(value).ok(),
+        _ => None,
+    }
+}
+
 /// The value of an expression without columns; folds what DataFusion can fold.
 fn constant(expr: &Expr) -> Option<ScalarValue> {
     if let Expr::Literal(value, _) = expr {

@@ -1,0 +1,154 @@
+//! Several queries: shared sources, streams between queries, settings.
+
+use crate::check;
+use expect_test::expect;
+
+#[test]
+fn queries_over_one_source_are_one_job_and_read_it_once() {
+    check("SELECT order_id FROM orders; SELECT customer_id, sum(amount) FROM orders GROUP BY customer_id; SELECT url FROM clicks", expect![[r#"
+        job: flush interval 1s
+        notice: the row of a group (customer_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
+        [4] result: order_id
+            append-only
+          [1] project: order_id
+              append-only
+            [0] source "orders": single_file, json, bounded; decodes order_id, customer_id, amount, event_time
+                append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
+        [5] result: customer_id, sum(orders.amount); changes paired by (customer_id)
+            updating, net; key (customer_id)
+          [3] aggregate by (customer_id): sum(orders.amount) in columns
+              updating, net; key (customer_id); ttl 1d
+            [2] exchange by (customer_id) ← project: customer_id, amount
+                append-only
+              [0] source "orders", as above
+
+        job: flush interval 1s
+        [1] result: url
+            append-only
+          [0] source "clicks": kafka, json, unbounded; decodes url, at
+              append-only; event time at; watermark 1s behind; idle after 5m; bad data fails
+    "#]]);
+}
+
+#[test]
+fn an_intermediate_stream_is_filled_once_and_read_by_many() {
+    check("CREATE TABLE big (c TEXT, amount DOUBLE PRECISION, at TIMESTAMP);
+           SELECT window_start, c, count(*) FROM TUMBLE(big, DESCRIPTOR(at), INTERVAL '1 minute') GROUP BY window_start, c;
+           INSERT INTO big SELECT customer_id, amount, event_time FROM orders WHERE amount > 100;
+           SELECT c, sum(amount) FROM big GROUP BY c", expect![[r#"
+               job: flush interval 1s
+               notice: the row of a group (c) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
+               [9] result: window_start, c, count(*)
+                   append-only; key (window_start, c); window tumble 1m in (window_start)
+                 [6] project: window_start, c, count(*)
+                     append-only; key (window_start, c); window tumble 1m in (window_start)
+                   [5] window aggregate: window (window_start, window_end) by (c): count(*) in columns
+                       append-only; key (window_start, c); window tumble 1m in (window_start, window_end)
+                     [4] exchange by (c) ← partial window aggregate: tumble 1m of event time by (c): count(*) in columns
+                         append-only; window tumble 1m in (window_start, window_end)
+                       [3] project: c
+                           append-only
+                         [2] project: customer_id AS c, CAST(amount AS DOUBLE) AS amount, event_time AS at
+                             append-only; event time at
+                           [1] filter: amount > 100.00
+                               append-only; event time event_time
+                             [0] source "orders": single_file, json, bounded; decodes customer_id, amount, event_time
+                                 append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
+               [10] result: c, sum(big.amount); changes paired by (c)
+                    updating, net; key (c)
+                 [8] aggregate by (c): sum(big.amount) in columns
+                     updating, net; key (c); ttl 1d
+                   [7] exchange by (c) ← project: c, amount
+                       append-only
+                     [2] project, as above
+           "#]]);
+}
+
+#[test]
+fn a_stream_carries_a_changelog() {
+    check("CREATE TABLE totals (c TEXT, n BIGINT);
+           INSERT INTO totals SELECT customer_id, count(*) FROM orders GROUP BY customer_id;
+           SELECT n, count(*) FROM totals GROUP BY n", expect![[r#"
+               job: flush interval 1s
+               notice: the row of a group (customer_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
+               notice: the row of a group (n) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
+               [6] result: n, count(*); changes paired by (n)
+                   updating, net; key (n)
+                 [5] project: n, count(*)
+                     updating, net; key (n)
+                   [4] aggregate by (n): count(*) in columns
+                       updating, net; key (n); ttl 1d
+                     [3] exchange by (n) ← project: n
+                         updating
+                       [2] project: customer_id AS c, count(*) AS n
+                           updating, net; key (c)
+                         [1] aggregate by (customer_id): count(*) in columns
+                             updating, net; key (customer_id); ttl 1d
+                           [0] exchange by (customer_id) ← source "orders": single_file, json, bounded; decodes customer_id, event_time
+                               append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
+           "#]]);
+}
+
+#[test]
+fn streams_that_do_not_hang_together() {
+    check("CREATE TABLE s (a BIGINT); SELECT a FROM s", expect![[r#"
+        NotStreamable: nothing fills the intermediate stream "s" at 1:28 · hint: INSERT INTO s in the same script, or give the table a connector
+    "#]]);
+    check("CREATE TABLE s (a BIGINT); INSERT INTO s SELECT order_id FROM orders; INSERT INTO s SELECT user_id FROM clicks", expect![[r#"
+        NotStreamable: nothing reads the intermediate stream "s" at 1:28 · hint: give the table a connector to keep what is written, or read it in the same script
+        NotStreamable: intermediate stream "s" is filled at 1:28 already at 1:71 · hint: fill it by one INSERT with UNION ALL, or give the table a connector
+        DuplicateObject: stream "s" is filled by two queries at 1:71 · hint: an intermediate stream takes one INSERT; put the queries together with UNION ALL
+    "#]]);
+    check("CREATE TABLE s (a BIGINT); CREATE TABLE t (a BIGINT); INSERT INTO s SELECT a FROM t; INSERT INTO t SELECT a FROM s", expect![[r#"
+        NotStreamable: intermediate streams "s", "t" feed each other at 1:55
+        Unsupported: stream "s" depends on itself at 1:55
+    "#]]);
+    check("CREATE TABLE s (a BIGINT, at TIMESTAMP); INSERT INTO s SELECT order_id, event_time + INTERVAL '1 day' FROM orders; SELECT count(*) FROM TUMBLE(s, DESCRIPTOR(at), INTERVAL '1 day') GROUP BY window_start", expect![[r#"
+        NotStreamable: column "at" is not an event time at 1:158 · hint: the event time is the column of WATERMARK FOR, and that of a window's result its window_time: select it, or group by tumble(width) or hop(slide, width), which need no column
+    "#]]);
+}
+
+#[test]
+fn rejected_records_go_to_the_sink_of_their_table() {
+    check("CREATE TABLE rejected (raw BYTEA, reason TEXT, \"offset\" BIGINT) WITH (connector = 'stdout');
+           CREATE TABLE readings (id BIGINT, value DOUBLE PRECISION) WITH (connector = 'kafka', topic = 'r', bad_data = 'dead_letter', dead_letter = 'rejected');
+           SELECT id FROM readings WHERE value > 1;
+           INSERT INTO rejected SELECT CAST(NULL AS BYTEA), 'made up', user_id FROM clicks", expect![[r#"
+               InvalidType: column "raw" of table "rejected" has type BYTEA, but the query gives TEXT at 4:12 · hint: CAST it to BYTEA
+           "#]]);
+}
+
+#[test]
+fn the_smallest_flush_interval_of_a_job_holds() {
+    check("SET pipeline.update_aggregate_flush_interval = '10 seconds'; SELECT count(*) FROM orders;
+           SET pipeline.update_aggregate_flush_interval = '2 seconds'; SET pipeline.parallelism = 4; SELECT sum(price) FROM orders;
+           SET pipeline.update_aggregate_flush_interval = '0'; SELECT count(*) FROM ticks", expect![[r#"
+               job: flush interval 2s; parallelism 4
+               [5] result: count(*); changes paired: one row
+                   updating, net; one row
+                 [3] project: count(*)
+                     updating, net; one row
+                   [2] aggregate all rows: count(*) in columns
+                       updating, net; one row
+                     [1] exchange to one subtask ← project: no columns
+                         append-only
+                       [0] source "orders": single_file, json, bounded; decodes price, event_time
+                           append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
+               [6] result: sum(orders.price); changes paired: one row
+                   updating, net; one row
+                 [4] aggregate all rows: sum(orders.price) in columns
+                     updating, net; one row
+                   [0] exchange to one subtask ← source "orders", as above
+
+               job: flush interval 0s; parallelism 1
+               notice: flush interval 0: every row is an epoch of its own, at parallelism 1; meant for teaching and debugging
+               [3] result: count(*); changes paired: one row
+                   updating, net; one row
+                 [2] project: count(*)
+                     updating, net; one row
+                   [1] aggregate all rows: count(*) in columns
+                       updating, net; one row
+                     [0] exchange to one subtask ← source "ticks": impulse, unbounded; decodes nothing
+                         append-only; event time from the connector; watermark 1s behind; idle after 5m; bad data fails
+           "#]]);
+}
