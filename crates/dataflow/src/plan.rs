@@ -173,12 +173,13 @@ pub struct Aggregate {
     pub ttl: Option<i64>,
 }
 
-/// How a two-phase aggregation is split. A partial aggregate emits, per window and key, the
-/// columns `window_start`, `window_end`, the keys, `n_rows`, and the state columns of every call; the
-/// final one merges them. It holds nothing across barriers.
+/// How a two-phase aggregation is split. A partial aggregate emits, per pane and key, the columns
+/// `window_start`, `window_end`, the keys, `n_rows`, and the state columns of every call; the final one
+/// merges them and holds what stays across barriers. Panes are windows where those come from columns,
+/// otherwise the longest stretches of time that no window's start or end cuts.
 ///
-/// The schema of a partial node ends with `n_rows`: state columns are the runtime's affair. The calls
-/// of the final node are those of the partial one, and point into *its* input.
+/// The schema of a partial node ends with `n_rows`: state columns are the runtime's affair. The final
+/// node has the window of the partial one, and its calls, which point into *that* one's input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     Single,

@@ -5,8 +5,9 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Distinct, Expr, Function, FunctionArguments, GroupByExpr, LimitClause, ObjectName, OrderByKind,
-    Query, Select, SetExpr, SetOperator, Spanned, TableFactor, Value, Visit, Visitor,
+    Distinct, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
+    LimitClause, ObjectName, OrderByKind, Query, Select, SetExpr, SetOperator, Spanned,
+    TableFactor, Value, Visit, Visitor,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 
@@ -22,6 +23,8 @@ pub fn refuse(query: &Query) -> Vec<Fault> {
 #[derive(Default)]
 struct Refusals {
     faults: Vec<Fault>,
+    /// Subqueries that stand among the arguments of a function in FROM.
+    relations: Vec<Span>,
 }
 
 impl Refusals {
@@ -124,6 +127,37 @@ impl Refusals {
     }
 }
 
+/// Where the subqueries among the arguments of `TUMBLE((SELECT …), …)` stand.
+fn relation_arguments(factor: &TableFactor) -> Vec<Span> {
+    let args = match factor {
+        TableFactor::Table {
+            args: Some(args), ..
+        } => &args.args,
+        TableFactor::Function { args, .. } => args,
+        TableFactor::TableFunction {
+            expr: Expr::Function(function),
+            ..
+        } => match &function.args {
+            FunctionArguments::List(list) => &list.args,
+            _ => return vec![],
+        },
+        _ => return vec![],
+    };
+    let relation = |arg: &FunctionArg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Subquery(query)))
+        | FunctionArg::Named {
+            arg: FunctionArgExpr::Expr(Expr::Subquery(query)),
+            ..
+        }
+        | FunctionArg::ExprNamed {
+            arg: FunctionArgExpr::Expr(Expr::Subquery(query)),
+            ..
+        } => Some(query.span()),
+        _ => None,
+    };
+    args.iter().filter_map(relation).collect()
+}
+
 fn is_session(name: &ObjectName) -> bool {
     matches!(name.0.as_slice(), [part] if part.as_ident().is_some_and(|ident| ident.value.eq_ignore_ascii_case("session")))
 }
@@ -193,6 +227,7 @@ impl Visitor for Refusals {
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
         let span = factor.span();
+        self.relations.extend(relation_arguments(factor));
         match factor {
             TableFactor::Table {
                 name,
@@ -243,6 +278,8 @@ impl Visitor for Refusals {
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         match expr {
             Expr::Function(function) => self.function(function, expr.span()),
+            // The input of a window in FROM, which is a relation and no value.
+            Expr::Subquery(query) if self.relations.contains(&query.span()) => {}
             Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. } => {
                 self.refuse("subqueries in expressions are", expr.span());
             }

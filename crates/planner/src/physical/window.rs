@@ -221,6 +221,7 @@ impl Builder {
         let schema = Schema::new(fields.iter().cloned().chain([n_rows]).collect::<Vec<_>>());
         let properties = Properties {
             key: None,
+            window: None,
             ..result.clone()
         };
         let (keys, calls) = (keys.to_vec(), calls.to_vec());

@@ -12,8 +12,12 @@ mod windows_in_from;
 
 use std::sync::Arc;
 
+use arrow::datatypes::SchemaRef;
 use expect_test::Expect;
-use thalweg_dataflow::plan::{AggregateState, Changelog, Exchange, Graph, Node, Op, Phase};
+use thalweg_dataflow::plan::{
+    AggregateState, Changelog, Exchange, Graph, Input, Node, Op, OutputPort, Phase,
+};
+use thalweg_dataflow::table::dead_letter_schema;
 use thalweg_planner::explain::explain_job;
 use thalweg_planner::{Planner, ScriptOptions};
 
@@ -38,13 +42,23 @@ fn check(sql: &str, expected: Expect) {
 fn plan(sql: &str) -> String {
     let mut planner = Planner::new(Arc::new(registry::TestRegistry::new()));
     let options = ScriptOptions::default();
-    planner.plan(TABLES, &options).expect("the tables are in order");
+    planner
+        .plan(TABLES, &options)
+        .expect("the tables are in order");
     match planner.plan(sql, &options) {
         Ok(script) => {
             script.jobs.iter().for_each(|job| check_graph(&job.graph));
-            script.jobs.iter().map(explain_job).collect::<Vec<_>>().join("\n")
+            script
+                .jobs
+                .iter()
+                .map(explain_job)
+                .collect::<Vec<_>>()
+                .join("\n")
         }
-        Err(faults) => faults.iter().map(|fault| format!("{:?}: {fault}\n", fault.kind)).collect(),
+        Err(faults) => faults
+            .iter()
+            .map(|fault| format!("{:?}: {fault}\n", fault.kind))
+            .collect(),
     }
 }
 
@@ -59,7 +73,12 @@ fn check_graph(graph: &Graph) {
             }
         }
         let n = node.schema.fields().len();
-        let known = node.properties.key.iter().flatten().chain(&node.properties.time_column);
+        let known = node
+            .properties
+            .key
+            .iter()
+            .flatten()
+            .chain(&node.properties.time_column);
         assert!(known.copied().all(|column| column < n));
         check_types(graph, node);
         check_states(graph, node);
@@ -67,23 +86,42 @@ fn check_graph(graph: &Graph) {
 }
 
 fn check_types(graph: &Graph, node: &Node) {
-    let inputs: Vec<_> = node.inputs.iter().map(|i| &graph.node(i.node).schema).collect();
+    let inputs: Vec<_> = node.inputs.iter().map(|i| input_schema(graph, i)).collect();
     let types = || node.schema.fields().iter().map(|f| f.data_type().clone());
     match &node.op {
         Op::Project(exprs) => {
-            let computed = exprs.iter().map(|e| e.data_type(inputs[0]).expect("a type"));
+            let computed = exprs
+                .iter()
+                .map(|e| e.data_type(&inputs[0]).expect("a type"));
             assert_eq!(computed.collect::<Vec<_>>(), types().collect::<Vec<_>>());
         }
-        Op::Union => inputs.iter().for_each(|input| assert_eq!(input.fields(), node.schema.fields())),
+        Op::Union => inputs
+            .iter()
+            .for_each(|input| assert_eq!(input.fields(), node.schema.fields())),
         Op::Sink(spec) => assert_eq!(inputs[0].fields(), spec.schema.fields()),
         Op::Aggregate(aggregate) => {
-            let keys = aggregate.keys.iter().map(|&k| inputs[0].field(k).data_type().clone());
-            let calls = aggregate.calls.iter().map(|c| c.function.field().data_type().clone());
-            assert_eq!(keys.chain(calls).collect::<Vec<_>>(), types().collect::<Vec<_>>());
+            let keys = aggregate
+                .keys
+                .iter()
+                .map(|&k| inputs[0].field(k).data_type().clone());
+            let calls = aggregate
+                .calls
+                .iter()
+                .map(|c| c.function.field().data_type().clone());
+            assert_eq!(
+                keys.chain(calls).collect::<Vec<_>>(),
+                types().collect::<Vec<_>>()
+            );
         }
         Op::WindowAggregate(aggregate) => {
-            let keys = aggregate.keys.iter().map(|&k| inputs[0].field(k).data_type().clone());
-            let calls = aggregate.calls.iter().map(|c| c.function.field().data_type().clone());
+            let keys = aggregate
+                .keys
+                .iter()
+                .map(|&k| inputs[0].field(k).data_type().clone());
+            let calls = aggregate
+                .calls
+                .iter()
+                .map(|c| c.function.field().data_type().clone());
             let types: Vec<_> = types().skip(2).collect();
             match aggregate.phase {
                 Phase::Partial => assert_eq!(keys.collect::<Vec<_>>(), types[..types.len() - 1]),
@@ -91,6 +129,13 @@ fn check_types(graph: &Graph, node: &Node) {
             }
         }
         _ => {}
+    }
+}
+
+fn input_schema(graph: &Graph, input: &Input) -> SchemaRef {
+    match input.port {
+        OutputPort::Rows => Arc::clone(&graph.node(input.node).schema),
+        OutputPort::DeadLetter => dead_letter_schema(),
     }
 }
 

@@ -40,10 +40,7 @@ impl TestRegistry {
                 ..connector("stdout", &[])
             },
         ];
-        let formats = vec![
-            format("json", false),
-            format("debezium_json", true),
-        ];
+        let formats = vec![format("json", false), format("debezium_json", true)];
         Self {
             connectors,
             formats,

@@ -5,7 +5,9 @@ use expect_test::expect;
 
 #[test]
 fn filters_and_projections_decode_only_what_they_need() {
-    check("SELECT order_id + 1 AS next, upper(customer_id) AS name FROM orders WHERE price > 10 AND NOT customer_id LIKE 'x%'", expect![[r#"
+    check(
+        "SELECT order_id + 1 AS next, upper(customer_id) AS name FROM orders WHERE price > 10 AND NOT customer_id LIKE 'x%'",
+        expect![[r#"
         job: flush interval 1s
         [3] result: next, name
             append-only
@@ -15,15 +17,21 @@ fn filters_and_projections_decode_only_what_they_need() {
                 append-only
               [0] source "orders": single_file, json, bounded; decodes order_id, customer_id, price, event_time
                   append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-    "#]]);
-    check("SELECT * FROM clicks", expect![[r#"
+    "#]],
+    );
+    check(
+        "SELECT * FROM clicks",
+        expect![[r#"
         job: flush interval 1s
         [1] result: user_id, url, at
             append-only; event time at
           [0] source "clicks": kafka, json, unbounded; decodes user_id, url, at
               append-only; event time at; watermark 1s behind; idle after 5m; bad data fails
-    "#]]);
-    check("SELECT CASE WHEN amount IS NULL THEN 'none' WHEN amount IN (1, 2) THEN 'few' ELSE 'many' END AS a, -(price + 1) * 2 AS b FROM orders", expect![[r#"
+    "#]],
+    );
+    check(
+        "SELECT CASE WHEN amount IS NULL THEN 'none' WHEN amount IN (1, 2) THEN 'few' ELSE 'many' END AS a, -(price + 1) * 2 AS b FROM orders",
+        expect![[r#"
         job: flush interval 1s
         [2] result: a, b
             append-only
@@ -31,8 +39,11 @@ fn filters_and_projections_decode_only_what_they_need() {
               append-only
             [0] source "orders": single_file, json, bounded; decodes amount, price, event_time
                 append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-    "#]]);
-    check("SELECT 1 AS one FROM ticks", expect![[r#"
+    "#]],
+    );
+    check(
+        "SELECT 1 AS one FROM ticks",
+        expect![[r#"
         job: flush interval 1s
         [2] result: one
             append-only
@@ -40,12 +51,15 @@ fn filters_and_projections_decode_only_what_they_need() {
               append-only
             [0] source "ticks": impulse, unbounded; decodes nothing
                 append-only; event time from the connector; watermark 1s behind; idle after 5m; bad data fails
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_volatile_function_is_sound_where_rows_are_appended() {
-    check("SELECT order_id, random() AS r FROM orders", expect![[r#"
+    check(
+        "SELECT order_id, random() AS r FROM orders",
+        expect![[r#"
         job: flush interval 1s
         [2] result: order_id, r
             append-only
@@ -53,12 +67,15 @@ fn a_volatile_function_is_sound_where_rows_are_appended() {
               append-only
             [0] source "orders": single_file, json, bounded; decodes order_id, event_time
                 append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn unions_share_their_source() {
-    check("SELECT order_id FROM orders UNION ALL SELECT user_id FROM clicks UNION ALL SELECT order_id + 1 FROM orders WHERE price > 1", expect![[r#"
+    check(
+        "SELECT order_id FROM orders UNION ALL SELECT user_id FROM clicks UNION ALL SELECT order_id + 1 FROM orders WHERE price > 1",
+        expect![[r#"
         job: flush interval 1s
         [7] result: order_id
             append-only
@@ -77,12 +94,15 @@ fn unions_share_their_source() {
               [4] filter: price > 1
                   append-only
                 [1] source "orders", as above
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn constants() {
-    check("SELECT 1 AS a, 'it''s' AS b", expect![[r#"
+    check(
+        "SELECT 1 AS a, 'it''s' AS b",
+        expect![[r#"
         job: flush interval 1s
         [2] result: a, b
             append-only
@@ -90,8 +110,11 @@ fn constants() {
               append-only
             [0] values: 1 rows
                 append-only
-    "#]]);
-    check("SELECT * FROM (VALUES (1, 'a'), (2, NULL)) AS v(n, s) WHERE n > 1", expect![[r#"
+    "#]],
+    );
+    check(
+        "SELECT * FROM (VALUES (1, 'a'), (2, NULL)) AS v(n, s) WHERE n > 1",
+        expect![[r#"
         job: flush interval 1s
         [3] result: n, s
             append-only
@@ -101,19 +124,25 @@ fn constants() {
                 append-only
               [0] values: 2 rows
                   append-only
-    "#]]);
-    check("SELECT order_id FROM orders WHERE false", expect![[r#"
+    "#]],
+    );
+    check(
+        "SELECT order_id FROM orders WHERE false",
+        expect![[r#"
         job: flush interval 1s
         [1] result: order_id
             append-only
           [0] values: 0 rows
               append-only
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn lists_are_taken_apart() {
-    check("SELECT order_id, unnest(tags) AS tag FROM orders", expect![[r#"
+    check(
+        "SELECT order_id, unnest(tags) AS tag FROM orders",
+        expect![[r#"
         job: flush interval 1s
         [4] result: order_id, tag
             append-only
@@ -125,8 +154,11 @@ fn lists_are_taken_apart() {
                   append-only
                 [0] source "orders": single_file, json, bounded; decodes order_id, tags, event_time
                     append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-    "#]]);
-    check("SELECT order_id, tag FROM orders, UNNEST(tags) AS t(tag) WHERE tag <> 'x'", expect![[r#"
+    "#]],
+    );
+    check(
+        "SELECT order_id, tag FROM orders, UNNEST(tags) AS t(tag) WHERE tag <> 'x'",
+        expect![[r#"
         job: flush interval 1s
         [5] result: order_id, tag
             append-only
@@ -140,8 +172,11 @@ fn lists_are_taken_apart() {
                     append-only
                   [0] source "orders": single_file, json, bounded; decodes order_id, tags, event_time
                       append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-    "#]]);
-    check("SELECT order_id, tag FROM orders LEFT JOIN UNNEST(tags) AS t(tag) ON true", expect![[r#"
+    "#]],
+    );
+    check(
+        "SELECT order_id, tag FROM orders LEFT JOIN UNNEST(tags) AS t(tag) ON true",
+        expect![[r#"
         job: flush interval 1s
         [4] result: order_id, tag
             append-only
@@ -153,8 +188,11 @@ fn lists_are_taken_apart() {
                   append-only
                 [0] source "orders": single_file, json, bounded; decodes order_id, tags, event_time
                     append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-    "#]]);
-    check("SELECT unnest([1, 2, 3]) AS n", expect![[r#"
+    "#]],
+    );
+    check(
+        "SELECT unnest([1, 2, 3]) AS n",
+        expect![[r#"
         job: flush interval 1s
         [4] result: n
             append-only
@@ -166,7 +204,8 @@ fn lists_are_taken_apart() {
                   append-only
                 [0] values: 1 rows
                     append-only
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]

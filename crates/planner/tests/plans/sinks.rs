@@ -17,7 +17,9 @@ fn check_sink(sql: &str, expected: expect_test::Expect) {
 
 #[test]
 fn values_are_cast_as_in_an_assignment() {
-    check_sink("INSERT INTO plain SELECT customer_id, amount FROM orders", expect![[r#"
+    check_sink(
+        "INSERT INTO plain SELECT customer_id, amount FROM orders",
+        expect![[r#"
         job: flush interval 1s
         [2] sink "plain": stdout, json; at least once; customer_id, total
             append-only
@@ -25,8 +27,11 @@ fn values_are_cast_as_in_an_assignment() {
               append-only
             [0] source "orders": single_file, json, bounded; decodes customer_id, amount, event_time
                 append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-    "#]]);
-    check_sink("INSERT INTO plain (total) SELECT order_id FROM orders", expect![[r#"
+    "#]],
+    );
+    check_sink(
+        "INSERT INTO plain (total) SELECT order_id FROM orders",
+        expect![[r#"
         job: flush interval 1s
         [2] sink "plain": stdout, json; at least once; customer_id, total
             append-only
@@ -34,22 +39,31 @@ fn values_are_cast_as_in_an_assignment() {
               append-only
             [0] source "orders": single_file, json, bounded; decodes order_id, event_time
                 append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-    "#]]);
-    check_sink("CREATE TABLE copy WITH (connector = 'stdout') AS SELECT customer_id, price FROM orders", expect![[r#"
+    "#]],
+    );
+    check_sink(
+        "CREATE TABLE copy WITH (connector = 'stdout') AS SELECT customer_id, price FROM orders",
+        expect![[r#"
         job: flush interval 1s
         [1] sink "copy": stdout, json; at least once; customer_id, price
             append-only
           [0] source "orders": single_file, json, bounded; decodes customer_id, price, event_time
               append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn updates_need_a_sink_that_takes_them() {
-    check_sink("INSERT INTO plain SELECT customer_id, sum(amount) FROM orders GROUP BY customer_id", expect![[r#"
+    check_sink(
+        "INSERT INTO plain SELECT customer_id, sum(amount) FROM orders GROUP BY customer_id",
+        expect![[r#"
         NotStreamable: the result is updating, but "plain" (stdout, json) can only be appended to at 6:1 · hint: write it with format = 'debezium_json', or group by a window such as tumble(interval '1 minute')
-    "#]]);
-    check_sink("INSERT INTO changes SELECT customer_id, sum(amount) FROM orders GROUP BY customer_id", expect![[r#"
+    "#]],
+    );
+    check_sink(
+        "INSERT INTO changes SELECT customer_id, sum(amount) FROM orders GROUP BY customer_id",
+        expect![[r#"
         job: flush interval 1s
         notice: the row of a group (customer_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
         [3] sink "changes": stdout, debezium_json; at least once; customer_id, total; changes paired by (customer_id)
@@ -60,12 +74,15 @@ fn updates_need_a_sink_that_takes_them() {
                 updating, net; key (customer_id); ttl 1d
               [0] exchange by (customer_id) ← source "orders": single_file, json, bounded; decodes customer_id, amount, event_time
                   append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_primary_key_must_be_unique_in_the_result() {
-    check_sink("INSERT INTO keyed SELECT customer_id, sum(amount) FROM orders GROUP BY customer_id", expect![[r#"
+    check_sink(
+        "INSERT INTO keyed SELECT customer_id, sum(amount) FROM orders GROUP BY customer_id",
+        expect![[r#"
         job: flush interval 1s
         notice: the row of a group (customer_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
         [3] sink "keyed": stdout, debezium_json; at least once; customer_id, total; changes paired by (customer_id)
@@ -76,11 +93,17 @@ fn a_primary_key_must_be_unique_in_the_result() {
                 updating, net; key (customer_id); ttl 1d
               [0] exchange by (customer_id) ← source "orders": single_file, json, bounded; decodes customer_id, amount, event_time
                   append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-    "#]]);
-    check_sink("INSERT INTO keyed SELECT customer_id, sum(amount) FROM orders GROUP BY customer_id, order_id", expect![[r#"
+    "#]],
+    );
+    check_sink(
+        "INSERT INTO keyed SELECT customer_id, sum(amount) FROM orders GROUP BY customer_id, order_id",
+        expect![[r#"
         NotStreamable: PRIMARY KEY (customer_id) of "keyed" is not unique in the result, which has no key at 6:1 · hint: keep the GROUP BY columns among the selected ones, or drop the PRIMARY KEY
-    "#]]);
-    check_sink("INSERT INTO keyed SELECT 'all', sum(amount) FROM orders", expect![[r#"
+    "#]],
+    );
+    check_sink(
+        "INSERT INTO keyed SELECT 'all', sum(amount) FROM orders",
+        expect![[r#"
         job: flush interval 1s
         [3] sink "keyed": stdout, debezium_json; at least once; customer_id, total; changes paired by (customer_id)
             updating; one row
@@ -90,8 +113,11 @@ fn a_primary_key_must_be_unique_in_the_result() {
                 updating, net; one row
               [0] exchange to one subtask ← source "orders": single_file, json, bounded; decodes amount, event_time
                   append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-    "#]]);
-    check_sink("INSERT INTO keyed SELECT customer_id, price FROM orders", expect![[r#"
+    "#]],
+    );
+    check_sink(
+        "INSERT INTO keyed SELECT customer_id, price FROM orders",
+        expect![[r#"
         job: flush interval 1s
         notice: nothing shows that PRIMARY KEY (customer_id) of "keyed" is unique in the rows written to it
         [2] sink "keyed": stdout, debezium_json; at least once; customer_id, total
@@ -100,28 +126,37 @@ fn a_primary_key_must_be_unique_in_the_result() {
               append-only
             [0] source "orders": single_file, json, bounded; decodes customer_id, price, event_time
                 append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-    "#]]);
-    check_sink("INSERT INTO keyed SELECT owner, sum(balance) FROM accounts GROUP BY owner UNION ALL SELECT customer_id, sum(price) FROM orders GROUP BY customer_id", expect![[r#"
+    "#]],
+    );
+    check_sink(
+        "INSERT INTO keyed SELECT owner, sum(balance) FROM accounts GROUP BY owner UNION ALL SELECT customer_id, sum(price) FROM orders GROUP BY customer_id",
+        expect![[r#"
         NotStreamable: PRIMARY KEY (customer_id) of "keyed" is not unique in the result, which has no key at 6:1 · hint: keep the GROUP BY columns among the selected ones, or drop the PRIMARY KEY
-    "#]]);
-    check_sink("INSERT INTO windows SELECT window_end, customer_id, count(*) FROM TUMBLE(orders, DESCRIPTOR(event_time), INTERVAL '1 minute') GROUP BY window_start, window_end, customer_id", expect![[r#"
+    "#]],
+    );
+    check_sink(
+        "INSERT INTO windows SELECT window_end, customer_id, count(*) FROM TUMBLE(orders, DESCRIPTOR(event_time), INTERVAL '1 minute') GROUP BY window_start, window_end, customer_id",
+        expect![[r#"
         job: flush interval 1s
         [4] sink "windows": stdout, json; at least once; at, customer_id, n
             append-only; key (at, customer_id); window tumble 1m in (at)
           [3] project: window_end AS at, customer_id, count(*) AS n
               append-only; key (at, customer_id); window tumble 1m in (at)
-            [2] window aggregate: window (window_start, window_end) by (customer_id): count(*) in columns
+            [2] window aggregate: tumble 1m of event time by (customer_id): count(*) in columns
                 append-only; key (window_start, customer_id); window tumble 1m in (window_start, window_end)
               [1] exchange by (customer_id) ← partial window aggregate: tumble 1m of event time by (customer_id): count(*) in columns
-                  append-only; window tumble 1m in (window_start, window_end)
+                  append-only
                 [0] source "orders": single_file, json, bounded; decodes customer_id, event_time
                     append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn changes_that_a_sink_pairs_come_together() {
-    check_sink("INSERT INTO keyed SELECT owner, count(*) FROM (SELECT owner, balance, count(*) AS n FROM accounts GROUP BY owner, balance) GROUP BY owner", expect![[r#"
+    check_sink(
+        "INSERT INTO keyed SELECT owner, count(*) FROM (SELECT owner, balance, count(*) AS n FROM accounts GROUP BY owner, balance) GROUP BY owner",
+        expect![[r#"
         job: flush interval 1s
         notice: the row of a group (owner, balance) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
         notice: the row of a group (owner) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
@@ -137,8 +172,11 @@ fn changes_that_a_sink_pairs_come_together() {
                     updating, net; key (owner, balance); ttl 1d
                   [0] exchange by (owner, balance) ← source "accounts": kafka, debezium_json, unbounded; decodes owner, balance, seen
                       updating; event time seen; watermark 1s behind; idle after 5m; bad data fails
-    "#]]);
-    check_sink("INSERT INTO changes SELECT owner, balance FROM accounts", expect![[r#"
+    "#]],
+    );
+    check_sink(
+        "INSERT INTO changes SELECT owner, balance FROM accounts",
+        expect![[r#"
         job: flush interval 1s
         [2] sink "changes": stdout, debezium_json; at least once; customer_id, total; changes paired by whole rows
             updating
@@ -146,12 +184,15 @@ fn changes_that_a_sink_pairs_come_together() {
               updating
             [0] source "accounts": kafka, debezium_json, unbounded; decodes owner, balance, seen
                 updating; event time seen; watermark 1s behind; idle after 5m; bad data fails
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn one_table_has_one_sink() {
-    check_sink("INSERT INTO plain SELECT customer_id, price FROM orders; INSERT INTO plain SELECT url, user_id FROM clicks", expect![[r#"
+    check_sink(
+        "INSERT INTO plain SELECT customer_id, price FROM orders; INSERT INTO plain SELECT url, user_id FROM clicks",
+        expect![[r#"
         job: flush interval 1s
         [5] sink "plain": stdout, json; at least once; customer_id, total
             append-only
@@ -165,5 +206,6 @@ fn one_table_has_one_sink() {
                 append-only
               [1] source "clicks": kafka, json, unbounded; decodes user_id, url, at
                   append-only; event time at; watermark 1s behind; idle after 5m; bad data fails
-    "#]]);
+    "#]],
+    );
 }

@@ -5,7 +5,9 @@ use expect_test::expect;
 
 #[test]
 fn group_by() {
-    check("SELECT customer_id, sum(amount) AS total, count(*) AS n FROM orders GROUP BY customer_id", expect![[r#"
+    check(
+        "SELECT customer_id, sum(amount) AS total, count(*) AS n FROM orders GROUP BY customer_id",
+        expect![[r#"
         job: flush interval 1s
         notice: the row of a group (customer_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
         [3] result: customer_id, total, n; changes paired by (customer_id)
@@ -16,8 +18,11 @@ fn group_by() {
                 updating, net; key (customer_id); ttl 1d
               [0] exchange by (customer_id) ← source "orders": single_file, json, bounded; decodes customer_id, amount, event_time
                   append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-    "#]]);
-    check("SELECT upper(customer_id) AS name, avg(price) AS a FROM orders GROUP BY 1", expect![[r#"
+    "#]],
+    );
+    check(
+        "SELECT upper(customer_id) AS name, avg(price) AS a FROM orders GROUP BY 1",
+        expect![[r#"
         job: flush interval 1s
         notice: the row of a group (upper(orders.customer_id)) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
         [4] result: name, a; changes paired by (name)
@@ -30,12 +35,15 @@ fn group_by() {
                   append-only
                 [0] source "orders": single_file, json, bounded; decodes customer_id, price, event_time
                     append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_global_aggregate_has_one_row_and_no_ttl() {
-    check("SELECT count(*) AS rows FROM ticks HAVING count(*) < 500", expect![[r#"
+    check(
+        "SELECT count(*) AS rows FROM ticks HAVING count(*) < 500",
+        expect![[r#"
         job: flush interval 1s
         [4] result: rows; changes paired: one row
             updating, net; one row
@@ -47,8 +55,11 @@ fn a_global_aggregate_has_one_row_and_no_ttl() {
                   updating, net; one row
                 [0] exchange to one subtask ← source "ticks": impulse, unbounded; decodes nothing
                     append-only; event time from the connector; watermark 1s behind; idle after 5m; bad data fails
-    "#]]);
-    check("SELECT sum(n) FROM (SELECT customer_id, count(*) AS n FROM orders GROUP BY customer_id)", expect![[r#"
+    "#]],
+    );
+    check(
+        "SELECT sum(n) FROM (SELECT customer_id, count(*) AS n FROM orders GROUP BY customer_id)",
+        expect![[r#"
         job: flush interval 1s
         notice: the row of a group (customer_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
         [4] result: sum(n); changes paired: one row
@@ -61,7 +72,8 @@ fn a_global_aggregate_has_one_row_and_no_ttl() {
                   updating, net; key (customer_id); ttl 1d
                 [0] exchange by (customer_id) ← source "orders": single_file, json, bounded; decodes customer_id, event_time
                     append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -93,7 +105,9 @@ fn ttl_holds_for_the_statements_that_follow_it() {
 
 #[test]
 fn aggregates_of_aggregates_keep_values_where_a_number_is_not_enough() {
-    check("SELECT n, max(total), min(total), sum(total), count(*) FROM (SELECT customer_id, sum(amount) AS total, count(*) AS n FROM orders GROUP BY customer_id) GROUP BY n", expect![[r#"
+    check(
+        "SELECT n, max(total), min(total), sum(total), count(*) FROM (SELECT customer_id, sum(amount) AS total, count(*) AS n FROM orders GROUP BY customer_id) GROUP BY n",
+        expect![[r#"
         job: flush interval 1s
         notice: the row of a group (customer_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
         notice: the row of a group (n) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
@@ -109,12 +123,15 @@ fn aggregates_of_aggregates_keep_values_where_a_number_is_not_enough() {
                     updating, net; key (customer_id); ttl 1d
                   [0] exchange by (customer_id) ← source "orders": single_file, json, bounded; decodes customer_id, amount, event_time
                       append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn distinct() {
-    check("SELECT DISTINCT customer_id FROM orders", expect![[r#"
+    check(
+        "SELECT DISTINCT customer_id FROM orders",
+        expect![[r#"
         job: flush interval 1s
         notice: the row of a group (customer_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
         [2] result: customer_id; changes paired by (customer_id)
@@ -123,8 +140,11 @@ fn distinct() {
               updating, net; key (customer_id); ttl 1d
             [0] exchange by (customer_id) ← source "orders": single_file, json, bounded; decodes customer_id, event_time
                 append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-    "#]]);
-    check("SELECT customer_id FROM orders UNION SELECT url FROM clicks", expect![[r#"
+    "#]],
+    );
+    check(
+        "SELECT customer_id FROM orders UNION SELECT url FROM clicks",
+        expect![[r#"
         job: flush interval 1s
         notice: the row of a group (customer_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
         [5] result: customer_id; changes paired by (customer_id)
@@ -139,8 +159,11 @@ fn distinct() {
                   append-only
                 [0] source "clicks": kafka, json, unbounded; decodes url, at
                     append-only; event time at; watermark 1s behind; idle after 5m; bad data fails
-    "#]]);
-    check("SELECT customer_id, count(DISTINCT order_id), count(order_id), max(DISTINCT price) FROM orders GROUP BY customer_id", expect![[r#"
+    "#]],
+    );
+    check(
+        "SELECT customer_id, count(DISTINCT order_id), count(order_id), max(DISTINCT price) FROM orders GROUP BY customer_id",
+        expect![[r#"
         job: flush interval 1s
         notice: the row of a group (customer_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
         [3] result: customer_id, count(DISTINCT orders.order_id), count(orders.order_id), max(DISTINCT orders.price); changes paired by (customer_id)
@@ -151,7 +174,8 @@ fn distinct() {
                 append-only
               [0] source "orders": single_file, json, bounded; decodes order_id, customer_id, price, event_time
                   append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -175,7 +199,9 @@ fn what_is_kept_for_each_function_over_appended_rows() {
 
 #[test]
 fn what_is_kept_for_each_function_over_a_changelog() {
-    check("SELECT owner, count(*), count(DISTINCT balance), sum(balance), avg(balance), min(balance), bool_and(balance > 0), array_agg(balance ORDER BY seen), median(balance), stddev(balance), bit_xor(balance) FROM accounts GROUP BY owner", expect![[r#"
+    check(
+        "SELECT owner, count(*), count(DISTINCT balance), sum(balance), avg(balance), min(balance), bool_and(balance > 0), array_agg(balance ORDER BY seen), median(balance), stddev(balance), bit_xor(balance) FROM accounts GROUP BY owner",
+        expect![[r#"
         job: flush interval 1s
         notice: the row of a group (owner) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
         [4] result: owner, count(*), count(DISTINCT accounts.balance), sum(accounts.balance), avg(accounts.balance), min(accounts.balance), bool_and(accounts.balance > Int64(0)), array_agg(accounts.balance) ORDER BY [accounts.seen ASC NULLS LAST], median(accounts.balance), stddev(accounts.balance), bit_xor(accounts.balance); changes paired by (owner)
@@ -188,12 +214,15 @@ fn what_is_kept_for_each_function_over_a_changelog() {
                   updating; event time seen
                 [0] source "accounts": kafka, debezium_json, unbounded; decodes owner, balance, seen
                     updating; event time seen; watermark 1s behind; idle after 5m; bad data fails
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_filter_guards_the_argument_from_rows_that_do_not_count() {
-    check("SELECT customer_id, sum(100 / order_id) FILTER (WHERE order_id <> 0) AS s, count(*) FILTER (WHERE price > 5) AS n FROM orders GROUP BY customer_id", expect![[r#"
+    check(
+        "SELECT customer_id, sum(100 / order_id) FILTER (WHERE order_id <> 0) AS s, count(*) FILTER (WHERE price > 5) AS n FROM orders GROUP BY customer_id",
+        expect![[r#"
         job: flush interval 1s
         notice: the row of a group (customer_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
         [4] result: customer_id, s, n; changes paired by (customer_id)
@@ -206,12 +235,15 @@ fn a_filter_guards_the_argument_from_rows_that_do_not_count() {
                   append-only
                 [0] source "orders": single_file, json, bounded; decodes order_id, customer_id, price, event_time
                     append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn grouping_sets_are_a_union_of_aggregates() {
-    check("SELECT customer_id, order_id, grouping(customer_id) AS g, sum(amount) AS total FROM orders GROUP BY ROLLUP (customer_id, order_id)", expect![[r#"
+    check(
+        "SELECT customer_id, order_id, grouping(customer_id) AS g, sum(amount) AS total FROM orders GROUP BY ROLLUP (customer_id, order_id)",
+        expect![[r#"
         job: flush interval 1s
         notice: the row of a group (customer_id, order_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
         notice: the row of a group (customer_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
@@ -243,12 +275,15 @@ fn grouping_sets_are_a_union_of_aggregates() {
                   [7] exchange to one subtask ← project: amount
                       append-only
                     [0] source "orders", as above
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn grouping_by_all_of_a_key_and_more_keeps_the_key() {
-    check("SELECT customer_id, n, count(*) AS c FROM (SELECT customer_id, count(*) AS n FROM orders GROUP BY customer_id) GROUP BY customer_id, n", expect![[r#"
+    check(
+        "SELECT customer_id, n, count(*) AS c FROM (SELECT customer_id, count(*) AS n FROM orders GROUP BY customer_id) GROUP BY customer_id, n",
+        expect![[r#"
         job: flush interval 1s
         notice: the row of a group (customer_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
         notice: the row of a group (customer_id, n) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
@@ -264,5 +299,6 @@ fn grouping_by_all_of_a_key_and_more_keeps_the_key() {
                     updating, net; key (customer_id); ttl 1d
                   [0] exchange by (customer_id) ← source "orders": single_file, json, bounded; decodes customer_id, event_time
                       append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-    "#]]);
+    "#]],
+    );
 }
