@@ -5,6 +5,7 @@
 
 mod assign;
 mod ast;
+mod blame;
 mod context;
 mod fixture;
 mod plan;
@@ -20,6 +21,6 @@ pub use context::Scope;
 pub use fixture::Fixtures;
 pub use plan::{Bound, bind_query, bind_view, result_schema, scans};
 pub use query::{BoundQuery, BoundSink, SinkTarget};
-pub use row::check_row_expressions;
+pub use row::{check_row_expressions, position_of};
 pub use source::source_spec;
 pub use stream_table::{RelationKind, StreamTable};

@@ -4,7 +4,8 @@
 
 use datafusion::common::{Column, DataFusionError, Diagnostic, SchemaError, Span};
 
-use crate::error::{Fault, FaultKind, Position, closest};
+use crate::error::{Fault, FaultKind, Position, closest, lower_first};
+use crate::functions::Functions;
 use crate::types::sql_name;
 
 impl From<Fault> for DataFusionError {
@@ -51,7 +52,10 @@ fn translate(error: &DataFusionError) -> Fault {
         DataFusionError::NotImplemented(message) => {
             Fault::new(FaultKind::Unsupported, sentence(message))
         }
-        DataFusionError::Internal(message) => Fault::new(FaultKind::Internal, sentence(message)),
+        DataFusionError::Internal(message) => match wrong_arguments(message) {
+            Some(fault) => fault,
+            None => Fault::new(FaultKind::Internal, sentence(message)),
+        },
         other => Fault::new(FaultKind::InvalidType, sentence(&other.strip_backtrace())),
     }
 }
@@ -128,16 +132,10 @@ fn grouping(column: &str) -> Fault {
 /// What `DataFusionError::Plan` says, which is mostly text.
 fn planning(message: &str) -> Fault {
     if let Some(name) = between(message, "Invalid function '", "'") {
-        let fault = Fault::new(
-            FaultKind::UndefinedFunction,
-            format!("function \"{name}\" does not exist"),
-        );
-        return match between(message, "Did you mean '", "'")
-            .filter(|known| closest(name, [*known]).is_some())
-        {
-            Some(known) => fault.hint(format!("did you mean \"{known}\"?")),
-            None => fault,
-        };
+        return undefined_function(name);
+    }
+    if let Some(fault) = wrong_arguments(message) {
+        return fault;
     }
     if message.contains("must appear in the GROUP BY clause")
         || message.contains("must be in the GROUP BY")
@@ -152,6 +150,57 @@ fn planning(message: &str) -> Fault {
     Fault::new(FaultKind::InvalidType, sentence(message))
 }
 
+fn undefined_function(name: &str) -> Fault {
+    let fault = Fault::new(
+        FaultKind::UndefinedFunction,
+        format!("function \"{name}\" does not exist"),
+    );
+    match closest(name, Functions::get().names()) {
+        Some(known) => fault.hint(format!("did you mean \"{known}\"?")),
+        None => fault,
+    }
+}
+
+/// A call whose arguments no form of the function takes.
+fn wrong_arguments(message: &str) -> Option<Fault> {
+    let name = between(message, "a call to '", "' function").or_else(|| {
+        message
+            .contains("failed to match any signature")
+            .then(|| between(message, "Function '", "'"))
+            .flatten()
+    })?;
+    let given = between(message, "(DataType: ", ")")
+        .map_or_else(|| "these arguments".to_string(), with_sql_types);
+    let fault = Fault::new(
+        FaultKind::UndefinedFunction,
+        format!("function \"{name}\" does not take {given}"),
+    );
+    let forms: Vec<_> = message
+        .lines()
+        .filter_map(|line| line.strip_prefix('\t'))
+        .map(with_sql_types)
+        .collect();
+    if !forms.is_empty()
+        && forms.len() <= 4
+        && !forms
+            .iter()
+            .any(|form| form.contains("Any") || form.contains("UserDefined"))
+    {
+        return Some(fault.hint(format!("it is called as {}", forms.join(" or "))));
+    }
+    let wanted: Vec<_> = message
+        .split(" requires ")
+        .skip(1)
+        .filter_map(|part| part.split_once(", but received"))
+        .map(|(wanted, _)| with_sql_types(wanted))
+        .collect();
+    Some(if wanted.is_empty() {
+        fault
+    } else {
+        fault.hint(format!("it takes {}", wanted.join(", ")))
+    })
+}
+
 fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
     let start = text.find(before)? + before.len();
     let end = text[start..].find(after)?;
@@ -160,24 +209,38 @@ fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
 
 /// The first sentence of DataFusion's text, in lower case and with SQL's names of types.
 fn sentence(text: &str) -> String {
-    let text = text.strip_prefix("Error during planning: ").unwrap_or(text);
+    const PREFIXES: [&str; 8] = [
+        "Error during planning: ",
+        "Arrow error: ",
+        "Cast error: ",
+        "Parser error: ",
+        "Compute error: ",
+        "Invalid argument error: ",
+        "Execution error: ",
+        "This feature is not implemented: ",
+    ];
+    let mut text = text;
+    while let Some(rest) = PREFIXES.iter().find_map(|prefix| text.strip_prefix(prefix)) {
+        text = rest;
+    }
     let line = text.lines().next().unwrap_or_default();
     let line = line
         .split(". ")
         .next()
         .unwrap_or_default()
         .trim_end_matches(['.', ' ']);
-    let line = with_sql_types(line);
-    match line.chars().next() {
-        Some(first) if !line[first.len_utf8()..].starts_with(char::is_uppercase) => {
-            format!("{}{}", first.to_lowercase(), &line[first.len_utf8()..])
-        }
-        _ => line,
-    }
+    lower_first(&with_sql_types(line))
 }
 
 /// Replaces words such as `Int64` by `BIGINT`.
 fn with_sql_types(text: &str) -> String {
+    let text = text
+        .replace("Timestamp(ns, \"+00:00\")", "TIMESTAMP WITH TIME ZONE")
+        .replace("Timestamp(ns)", "TIMESTAMP")
+        .replace("Time64(ns)", "TIME")
+        .replace("Interval(MonthDayNano)", "INTERVAL")
+        .replace("Decimal128(", "DECIMAL(")
+        .replace("List(Utf8)", "TEXT[]");
     let mut out = String::with_capacity(text.len());
     let mut word = String::new();
     for ch in text.chars().chain(['\0']) {
@@ -211,6 +274,8 @@ fn sql_type_of_word(word: &str) -> Option<String> {
         "Float64" => A::Float64,
         "Date32" => A::Date32,
         "Binary" => A::Binary,
+        "Decimal" => return Some("DECIMAL".to_string()),
+        "Interval" | "Duration" => return Some("INTERVAL".to_string()),
         _ => return None,
     };
     Some(sql_name(&data_type))

@@ -106,3 +106,14 @@ pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
+
+/// `text` as the middle of a sentence. An acronym stays as it is.
+pub fn lower_first(text: &str) -> String {
+    let mut chars = text.chars();
+    match (chars.next(), chars.next()) {
+        (Some(first), Some(second)) if !second.is_uppercase() => {
+            format!("{}{}", first.to_lowercase(), &text[first.len_utf8()..])
+        }
+        _ => text.to_string(),
+    }
+}

@@ -67,6 +67,18 @@ impl Functions {
         &self.relation_planners
     }
 
+    /// Names of all functions that can be called.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let state = &self.state;
+        let scalar = state
+            .scalar_functions()
+            .keys()
+            .chain(state.higher_order_functions().keys());
+        scalar
+            .chain(state.aggregate_functions().keys())
+            .map(String::as_str)
+    }
+
     pub fn rewrites(&self) -> &[Arc<dyn FunctionRewrite + Send + Sync>] {
         self.analyzer().function_rewrites()
     }

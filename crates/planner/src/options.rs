@@ -6,7 +6,7 @@ use thalweg_dataflow::options::{
     ConnectorDecl, FormatDecl, OptionDecl, OptionKind, Options, Registry,
 };
 
-use crate::error::{Fault, FaultKind, closest};
+use crate::error::{Fault, FaultKind, closest, lower_first};
 use crate::parse::statement::{Name, OptionClause};
 
 /// Options of every table, whatever its connector.
@@ -149,7 +149,7 @@ impl<'a> Given<'a> {
             let message = format!("table \"{}\" needs the option '{}'", at.text, decl.name);
             let hint = format!(
                 "{} ({})",
-                decl.meaning.trim_end_matches('.'),
+                lower_first(decl.meaning.trim_end_matches('.')),
                 decl.kind.describe()
             );
             faults.push(

@@ -14,7 +14,7 @@ mod types;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, TokenizerError};
 
-use crate::error::{Fault, FaultKind, Position};
+use crate::error::{Fault, FaultKind, Position, lower_first};
 use dialect::StreamDialect;
 use statement::Statement;
 
@@ -311,17 +311,6 @@ fn split_place(text: &str) -> (&str, Option<Position>) {
     match parsed {
         Some((head, position)) => (head, Some(position)),
         None => (text, None),
-    }
-}
-
-fn lower_first(text: &str) -> String {
-    let mut chars = text.chars();
-    // An acronym stays as it is.
-    match (chars.next(), chars.next()) {
-        (Some(first), Some(second)) if !second.is_uppercase() => {
-            format!("{}{}", first.to_lowercase(), &text[first.len_utf8()..])
-        }
-        _ => text.to_string(),
     }
 }
 

@@ -11,7 +11,9 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 
+use crate::bind::position_of;
 use crate::error::{Fault, FaultKind, Position};
+use crate::types::field_of;
 
 /// Faults of everything in `query` that is not supported yet.
 pub fn refuse(query: &Query) -> Vec<Fault> {
@@ -282,6 +284,12 @@ impl Visitor for Refusals {
             Expr::Subquery(query) if self.relations.contains(&query.span()) => {}
             Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. } => {
                 self.refuse("subqueries in expressions are", expr.span());
+            }
+            Expr::Cast { data_type, .. } => {
+                if let Err(fault) = field_of(data_type) {
+                    let position = position_of(expr);
+                    self.faults.push(fault.at(position));
+                }
             }
             Expr::Value(value) if matches!(value.value, Value::Placeholder(_)) => {
                 self.refuse("parameters are", expr.span());

@@ -7,7 +7,8 @@ use thalweg_dataflow::options::{
     ConnectorDecl, FormatDecl, OptionDecl, OptionFault, OptionKind, Registry, TableCheck,
 };
 
-use crate::script::{Planner, ScriptOptions};
+use crate::error::Fault;
+use crate::script::{Planner, Script, ScriptOptions};
 use crate::statements::BoundScript;
 
 pub struct TestRegistry {
@@ -178,6 +179,10 @@ pub fn bind(sql: &str) -> BoundScript {
 
 pub fn bind_with(sql: &str, options: &ScriptOptions) -> BoundScript {
     Planner::new(TestRegistry::shared()).bind(sql, options)
+}
+
+pub fn planned(sql: &str) -> Result<Script, Vec<Fault>> {
+    Planner::new(TestRegistry::shared()).plan(sql, &ScriptOptions::default())
 }
 
 /// The faults of planning a script, one a line.

@@ -6,14 +6,18 @@ use std::sync::Arc;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
+use datafusion::optimizer::{Optimizer, OptimizerContext, OptimizerRule};
 use datafusion::sql::sqlparser::ast::Query;
 
 use super::ast::normalized;
+use super::blame::{blame, faults_of_parts};
 use super::context::{BindContext, Scope};
 use super::presentable::presentable;
 use super::stream_table::StreamTable;
 use super::view::{plan_normalized, rename};
-use crate::error::{Fault, FaultKind};
+use crate::error::Fault;
+use crate::functions::Functions;
 use crate::refuse::refuse;
 
 /// A query's plan, and the relations that it names, through views too.
@@ -35,11 +39,13 @@ pub fn bind_view(query: &Query, names: &[String], scope: &Scope<'_>) -> Result<B
     let query = normalized(query);
     let mut faults = refuse(&query);
     let context = BindContext::new(scope);
-    let plan = plan_normalized(&context, query).and_then(|plan| rename(plan, names));
-    let plan = plan.map_err(Fault::from_datafusion).and_then(presentable);
+    let checked = checked_plan(&context, query.clone());
+    let plan = checked
+        .and_then(|plan| rename(plan, names).map_err(Fault::from_datafusion))
+        .and_then(presentable);
     match plan {
         Ok(plan) if faults.is_empty() => {
-            check_names(&plan).map_err(|fault| vec![fault])?;
+            check_names(&plan).map_err(|fault| vec![blame(&query, fault, &|_| None)])?;
             Ok(Bound {
                 plan,
                 used: context.used(),
@@ -49,12 +55,36 @@ pub fn bind_view(query: &Query, names: &[String], scope: &Scope<'_>) -> Result<B
         Err(_) if context.met_broken() => Err(faults),
         Err(fault) => {
             // What was refused may well be what did not bind.
-            if faults.is_empty() || fault.kind != FaultKind::Unsupported {
-                faults.push(fault);
+            if faults.is_empty() || fault.position.is_some() {
+                let check = |part: Query| checked_plan(&BindContext::new(scope), part).err();
+                faults.push(blame(&query, fault, &check));
+                faults.extend(faults_of_parts(&query, &check));
             }
             Err(faults)
         }
     }
+}
+
+/// The plan of a query whose types have been checked and whose constants can be computed. The plan is
+/// as `SqlToRel` gives it; what checking made of it is thrown away.
+fn checked_plan(context: &BindContext<'_>, query: Query) -> Result<LogicalPlan, Fault> {
+    let plan = plan_normalized(context, query).map_err(Fault::from_datafusion)?;
+    check_types(plan.clone()).map_err(Fault::from_datafusion)?;
+    Ok(plan)
+}
+
+fn check_types(plan: LogicalPlan) -> datafusion::common::Result<()> {
+    let functions = Functions::get();
+    let analyzed = functions
+        .analyzer()
+        .execute_and_check(plan, functions.config(), |_, _| {})?;
+    let context = OptimizerContext::new_with_config_options(Arc::clone(functions.config()))
+        .without_query_execution_start_time()
+        .with_max_passes(1);
+    let rule: Arc<dyn OptimizerRule + Send + Sync> = Arc::new(SimplifyExpressions::new());
+    Optimizer::with_rules(vec![rule])
+        .optimize(analyzed, &context, |_, _| {})
+        .map(|_| ())
 }
 
 /// Columns of a result are told apart by name alone.

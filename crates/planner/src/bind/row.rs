@@ -27,10 +27,7 @@ impl<'a> RowExpressions<'a> {
     pub fn new(def: &'a TableDef) -> Self {
         let schema = DFSchema::try_from(def.schema.as_ref().clone())
             .expect("a table's columns have distinct names");
-        Self {
-            def,
-            schema,
-        }
+        Self { def, schema }
     }
 
     /// Column `index` of the table, cast to its declared type.

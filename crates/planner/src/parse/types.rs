@@ -61,28 +61,24 @@ impl StatementParser<'_> {
         })
     }
 
-    /// `>`, or the first half of a `>>` that closes two types.
+    /// `>`, or the first of a `>>` or `>>>` that closes several types.
     fn expect_closing_angle(&mut self) -> Result<()> {
-        if self.parser.peek_token_ref().token == Token::ShiftRight {
-            self.split_shift_right();
+        let text = self.parser.peek_token_ref().token.to_string();
+        if text.len() > 1 && text.chars().all(|ch| ch == '>') {
+            self.split_angles(text.len());
         }
         self.expect(&Token::Gt)
     }
 
-    fn split_shift_right(&mut self) {
-        let mut rest = Vec::new();
+    fn split_angles(&mut self, n_angles: usize) {
+        let angles = self.parser.next_token();
+        let mut rest = vec![TokenWithSpan::new(Token::Gt, angles.span); n_angles];
         loop {
             let token = self.parser.next_token();
-            match token.token {
-                Token::EOF => break,
-                Token::ShiftRight if rest.is_empty() => {
-                    rest.extend([
-                        TokenWithSpan::new(Token::Gt, token.span),
-                        TokenWithSpan::new(Token::Gt, token.span),
-                    ]);
-                }
-                _ => rest.push(token),
+            if token.token == Token::EOF {
+                break;
             }
+            rest.push(token);
         }
         self.restart(rest);
     }

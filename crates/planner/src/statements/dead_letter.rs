@@ -31,7 +31,10 @@ impl ScriptBinder {
         }
         sources.retain(|_, (_, target)| !self.broken.contains(target));
         for (source, target) in sources.into_values() {
-            let position = self.option_positions.of(&source.name, "dead_letter").or(source.position);
+            let position = self
+                .option_positions
+                .of(&source.name, "dead_letter")
+                .or(source.position);
             match self.dead_letter_sink(&target) {
                 Ok(sink) => drop(self.out.dead_letters.insert(target, sink)),
                 Err(fault) => self.out.faults.push(fault.at(position)),
