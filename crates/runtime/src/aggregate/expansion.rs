@@ -46,6 +46,25 @@ impl<const K: usize> Expansion<K> {
             (*part, rest) = two_sum(*part, rest);
         }
         self.0[K - 1] += rest;
+        if self.overlaps() {
+            self.sift();
+        }
+    }
+
+    /// Whether large parts have cancelled each other and stand in the way of smaller ones.
+    #[inline(always)]
+    fn overlaps(&self) -> bool {
+        (1..K).any(|i| self.0[i].abs() > self.0[i - 1].abs() * f64::EPSILON)
+    }
+
+    /// Moves what parts are worth upwards, so that each has bits of its own.
+    #[cold]
+    fn sift(&mut self) {
+        for _ in 1..K {
+            for i in (1..K).rev() {
+                (self.0[i - 1], self.0[i]) = two_sum(self.0[i - 1], self.0[i]);
+            }
+        }
     }
 
     pub(super) fn add_product(&mut self, a: f64, b: f64) {
@@ -56,20 +75,15 @@ impl<const K: usize> Expansion<K> {
 
     /// Rounded to a double.
     pub(super) fn value(&self) -> f64 {
-        // Parts may have cancelled each other: first sift what they are worth upwards.
-        let mut parts = self.0;
-        for _ in 1..K {
-            for i in (1..K).rev() {
-                (parts[i - 1], parts[i]) = two_sum(parts[i - 1], parts[i]);
-            }
-        }
-        parts.iter().rev().sum()
+        self.0.iter().rev().sum()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
 
     #[test]
     fn sums_and_products_lose_nothing() {
@@ -90,5 +104,20 @@ mod tests {
             sum.add(value);
         }
         assert_eq!(sum.value(), 0.7);
+    }
+
+    #[test]
+    fn values_that_come_and_go_leave_no_trace() {
+        let mut rng = StdRng::seed_from_u64(1);
+        for _ in 0..1000 {
+            let mut sum = Expansion::<4>::ZERO;
+            let values: Vec<f64> = (0..20)
+                .map(|_| rng.random_range(-9..9) as f64 * 10f64.powi(rng.random_range(0..40)))
+                .collect();
+            values.iter().for_each(|&v| sum.add(v));
+            sum.add(0.7);
+            values.iter().for_each(|&v| sum.add(-v));
+            assert_eq!(sum.value(), 0.7);
+        }
     }
 }

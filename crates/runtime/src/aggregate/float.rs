@@ -174,9 +174,9 @@ impl FloatSums {
             .add(cell, value, diff);
     }
 
-    /// A group without values starts afresh: no rounding of the past outlives it. Not done while an
-    /// epoch's changes come in, when a retraction may arrive before its insertion and the count may
-    /// be 0 by chance.
+    /// A group without values starts afresh: no rounding of the past outlives it. Only where a
+    /// result is asked for: within an epoch, or in one part of it, the count may be 0 by chance, when a
+    /// retraction stands beside another value's insertion.
     fn clear_empty(&mut self, slots: &[u32]) {
         for slot in slots {
             if self.cells[*slot as usize].n == 0 {
@@ -293,7 +293,6 @@ impl GroupAccumulator for FloatSums {
     }
 
     fn state(&mut self, slots: &[u32]) -> Result<Vec<ArrayRef>, RuntimeError> {
-        self.clear_empty(slots);
         let cells = || slots.iter().map(|&s| &self.cells[s as usize]);
         let counts: Int64Array = cells().map(|c| c.n).collect();
         let his: Float64Array = cells().map(|c| c.hi).collect();

@@ -16,8 +16,12 @@ mod exact;
 mod expansion;
 mod extreme;
 mod extreme_bytes;
+mod fallback;
 mod float;
+mod multiset;
+mod recompute;
 mod rows;
+mod sets;
 mod variance;
 mod wide;
 
@@ -26,6 +30,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use thalweg_dataflow::plan::{AggregateCall, AggregateState, ColumnAggregate};
 
 pub use calls::Accumulators;
+pub use multiset::Overdrawn;
 
 use crate::error::RuntimeError;
 
@@ -82,9 +87,13 @@ pub fn create(
 ) -> Result<Box<dyn GroupAccumulator>, RuntimeError> {
     match call.state {
         AggregateState::Columns(aggregate) => create_columns(aggregate, call, input),
-        AggregateState::Accumulator | AggregateState::Multiset => Err(RuntimeError::Internal(
-            format!("no accumulator for {} yet", call.function.name()),
-        )),
+        AggregateState::Accumulator => {
+            Ok(Box::new(fallback::Fallback::new(call.function.clone())?))
+        }
+        AggregateState::Multiset => Err(RuntimeError::Internal(format!(
+            "{} keeps a multiset, which is not one accumulator's own",
+            call.function.name()
+        ))),
     }
 }
 
@@ -104,7 +113,7 @@ fn create_columns(
         None => return Err(RuntimeError::Internal(format!("{name} has no argument"))),
     };
     match aggregate {
-        A::Count => unreachable!("handled above"),
+        A::Count => unreachable!("has no need of an argument"),
         A::Sum | A::Avg if arg == DataType::Float64 => {
             let kind = if aggregate == A::Sum {
                 float::Finish::Sum
@@ -165,3 +174,6 @@ fn no_retraction(name: &str) -> RuntimeError {
         "{name} was planned for input without retractions but got one"
     ))
 }
+
+#[cfg(test)]
+mod tests;

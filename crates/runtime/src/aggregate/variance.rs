@@ -240,7 +240,6 @@ impl GroupAccumulator for Variances {
     }
 
     fn state(&mut self, slots: &[u32]) -> Result<Vec<ArrayRef>, RuntimeError> {
-        self.clear_empty(slots);
         let counts: Int64Array = slots.iter().map(|&s| self.cells[s as usize].n).collect();
         let mut sums = FixedSizeBinaryBuilder::with_capacity(slots.len(), Cell::BYTES);
         let mut bytes = [0; Cell::BYTES as usize];
@@ -279,6 +278,9 @@ impl GroupAccumulator for Variances {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand::rngs::StdRng;
+    use rand::seq::SliceRandom;
+    use rand::{Rng, SeedableRng};
 
     fn stddev_of(changes: &[(f64, i64)]) -> Option<f64> {
         let mut cell = Cell::EMPTY;
@@ -316,6 +318,25 @@ mod tests {
             ]),
             half,
         );
+    }
+
+    #[test]
+    fn large_values_that_come_and_go_leave_no_trace() {
+        for seed in 0..1000 {
+            let mut rng = StdRng::seed_from_u64(seed);
+            let mut changes = vec![(1.0, 1), (2.0, 1)];
+            for _ in 0..rng.random_range(0..10) {
+                let value = rng.random_range(-9..9) as f64 * 10f64.powi(rng.random_range(0..20));
+                let n = rng.random_range(1..5);
+                changes.extend([(value, n), (value, -n)]);
+            }
+            changes.shuffle(&mut rng);
+            let found = stddev_of(&changes).unwrap();
+            assert!(
+                (found - std::f64::consts::FRAC_1_SQRT_2).abs() < 1e-14,
+                "seed {seed}: {found} {changes:?}"
+            );
+        }
     }
 
     #[test]

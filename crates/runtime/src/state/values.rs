@@ -229,9 +229,10 @@ fn read_bytes(rows: &mut [&[u8]], nulls: Option<NullBuffer>) -> Result<BinaryArr
     )?)
 }
 
-fn read_varint(row: &mut &[u8]) -> Result<usize, KeyError> {
+/// Reads a number in groups of seven bits, lowest first, from the front of `row`.
+pub(crate) fn read_varint(row: &mut &[u8]) -> Result<usize, KeyError> {
     let mut value = 0;
-    for shift in (0..63).step_by(7) {
+    for shift in (0..64).step_by(7) {
         let byte = take(row, 1)?[0];
         value |= usize::from(byte & 0x7f) << shift;
         if byte & 0x80 == 0 {
@@ -245,7 +246,16 @@ fn varint_length(value: usize) -> usize {
     (usize::BITS - (value | 1).leading_zeros()).div_ceil(7) as usize
 }
 
-fn put_varint(bytes: &mut [u8], cursor: &mut usize, mut value: usize) {
+/// Appends a number in groups of seven bits, lowest first, the top bit set in all but the last.
+pub(crate) fn put_varint(bytes: &mut Vec<u8>, mut value: usize) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+fn write_varint(bytes: &mut [u8], cursor: &mut usize, mut value: usize) {
     while value >= 0x80 {
         bytes[*cursor] = value as u8 | 0x80;
         *cursor += 1;
@@ -341,11 +351,11 @@ impl<'a> Column<'a> {
                 }
                 Values::Bool(column) => put(bytes, cursor, &[column.value(row).into()]),
                 Values::Bytes(column) => {
-                    put_varint(bytes, cursor, column.value(row).len());
+                    write_varint(bytes, cursor, column.value(row).len());
                     put(bytes, cursor, column.value(row));
                 }
                 Values::Rows(rows) => {
-                    put_varint(bytes, cursor, rows.row(row).len());
+                    write_varint(bytes, cursor, rows.row(row).len());
                     put(bytes, cursor, rows.row(row));
                 }
             }
