@@ -15,6 +15,7 @@ mod compression;
 mod config;
 mod input;
 mod list;
+mod parquet;
 mod place;
 mod records;
 mod sink;
@@ -37,7 +38,7 @@ const METADATA: &[(&str, &str, &str)] = &[
     (
         "offset",
         "BIGINT",
-        "The byte of the file at which the record begins; of the text, where it is compressed.",
+        "The byte at which the record begins, of the uncompressed text; the number of the row in a Parquet file, from 0.",
     ),
 ];
 

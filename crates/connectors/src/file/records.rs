@@ -297,7 +297,7 @@ impl RecordReader {
         let n_rows = rows.num_rows();
         let mut columns = rows.columns().to_vec();
         for column in &self.spec.metadata {
-            columns.push(metadata(column, &self.place.name, origins)?);
+            columns.push(metadata_column(column, &self.place.name, origins)?);
         }
         Ok(record_batch(self.schema.clone(), columns, n_rows)?)
     }
@@ -338,7 +338,8 @@ impl SplitReader for RecordReader {
     }
 }
 
-fn metadata(
+/// A column of what surrounds records: the file's name, or where in it they begin.
+pub fn metadata_column(
     column: &MetadataColumn,
     name: &str,
     origins: &[u64],

@@ -11,6 +11,7 @@ use thalweg_runtime::connector::{ConnectorError, Offset, Source, SplitId, SplitR
 use super::compression::Compression;
 use super::config::Config;
 use super::list::{self, Found};
+use super::parquet::{self, ParquetReader};
 use super::place::Place;
 use super::records::{Opening, RecordReader};
 use super::split::{Part, Position};
@@ -24,7 +25,6 @@ pub struct FileSource {
     spec: Arc<SourceSpec>,
     config: Config,
     list: List,
-    stripe_bytes: u64,
     /// The splits of a file share the index of its lines.
     places: Mutex<HashMap<String, Arc<Place>>>,
 }
@@ -37,7 +37,6 @@ impl FileSource {
             spec,
             config,
             list,
-            stripe_bytes: STRIPE,
             places: Mutex::default(),
         })
     }
@@ -51,23 +50,31 @@ impl FileSource {
     }
 
     fn parts(&self, files: &[Found], parallelism: usize) -> Result<Vec<Part>, ConnectorError> {
-        let can_stripe = self.decoder()?.framing().can_stripe();
         let total: u64 = files.iter().map(|f| f.len).sum();
-        let parts_of = |file: &Found| {
-            let is_plain = self.config.compression_of(&file.path) == Compression::None;
-            let of = if can_stripe && is_plain {
-                n_readers(file.len, total, parallelism)
-            } else {
-                1
-            };
-            let path = file.path.clone();
-            (0..of).map(move |index| Part {
+        let mut parts = Vec::new();
+        for file in files {
+            let of = n_readers(file.len, total, parallelism, self.n_units(file)?);
+            parts.extend((0..of).map(|index| Part {
                 index,
                 of,
-                path: path.clone(),
-            })
-        };
-        Ok(files.iter().flat_map(parts_of).collect())
+                path: file.path.clone(),
+            }));
+        }
+        Ok(parts)
+    }
+
+    /// Into how many pieces the file can be cut: row groups, stripes, or one.
+    fn n_units(&self, file: &Found) -> Result<u64, ConnectorError> {
+        if self.is_parquet() {
+            return parquet::n_row_groups(&file.path, &open(&file.path)?);
+        }
+        let is_plain = self.config.compression_of(&file.path) == Compression::None;
+        let can_stripe = is_plain && self.decoder()?.framing().can_stripe();
+        Ok(if can_stripe { file.len / STRIPE } else { 1 })
+    }
+
+    fn is_parquet(&self) -> bool {
+        self.config.format == "parquet"
     }
 
     fn place(&self, path: &str) -> Arc<Place> {
@@ -104,24 +111,27 @@ impl Source for FileSource {
         start: Option<&Offset>,
         _subtask: usize,
     ) -> Result<Box<dyn SplitReader>, ConnectorError> {
-        let Part { index, of, path } = Part::parse(split)?;
-        let position = Position::decode(start)?;
+        let (part, position) = (Part::parse(split)?, Position::decode(start)?);
+        let (file, spec) = (open(&part.path)?, self.spec.clone());
+        if self.is_parquet() {
+            return Ok(Box::new(ParquetReader::open(part, file, spec, position)?));
+        }
         let opening = Opening {
-            file: File::open(&path).map_err(|e| list::cannot_open(&path, e))?,
-            compression: self.config.compression_of(&path),
-            place: self.place(&path),
+            file,
+            compression: self.config.compression_of(&part.path),
+            place: self.place(&part.path),
             stripes: Stripes {
-                index,
-                of,
-                size: self.stripe_bytes,
+                index: part.index,
+                of: part.of,
+                size: STRIPE,
             },
             decoder: self.decoder()?,
             max_record_bytes: self.config.max_record_bytes,
         };
-        Ok(Box::new(RecordReader::open(
-            opening,
-            self.spec.clone(),
-            position,
-        )?))
+        Ok(Box::new(RecordReader::open(opening, spec, position)?))
     }
+}
+
+fn open(path: &str) -> Result<File, ConnectorError> {
+    File::open(path).map_err(|e| list::cannot_open(path, e))
 }

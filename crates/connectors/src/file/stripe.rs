@@ -39,14 +39,13 @@ impl Stripes {
     }
 }
 
-/// Among how many readers to share a file of `len` bytes, when `parallelism` readers share files of
-/// `total` bytes: as many as its share, so that they all have about the same to do, and one where there are fewer
-/// than two stripes.
-pub fn n_readers(len: u64, total: u64, parallelism: usize) -> u64 {
+/// Among how many readers to share a file of `len` bytes that can be cut into `n_units`, when `parallelism`
+/// readers share files of `total` bytes: as many as its share, so that they all have about the same to do.
+pub fn n_readers(len: u64, total: u64, parallelism: usize, n_units: u64) -> u64 {
     let parallelism = parallelism as u64;
-    let share =
-        (u128::from(len) * u128::from(parallelism)).div_ceil(u128::from(total.max(1))) as u64;
-    share.min(len / STRIPE).clamp(1, parallelism.max(1))
+    let share = (u128::from(len) * u128::from(parallelism)).div_ceil(u128::from(total.max(1)));
+    let share = u64::try_from(share).unwrap_or(parallelism);
+    share.min(n_units).clamp(1, parallelism.max(1))
 }
 
 #[cfg(test)]
@@ -82,12 +81,13 @@ mod tests {
 
     #[test]
     fn readers_are_shared_out_by_size() {
-        assert_eq!(n_readers(100 * STRIPE, 100 * STRIPE, 4), 4);
-        assert_eq!(n_readers(50 * STRIPE, 100 * STRIPE, 4), 2);
-        assert_eq!(n_readers(90 * STRIPE, 100 * STRIPE, 2), 2);
-        assert_eq!(n_readers(STRIPE, 100 * STRIPE, 4), 1);
-        assert_eq!(n_readers(2 * STRIPE - 1, 2 * STRIPE - 1, 8), 1);
-        assert_eq!(n_readers(2 * STRIPE, 2 * STRIPE, 8), 2);
-        assert_eq!(n_readers(0, 0, 4), 1);
+        let n = |len, total, parallelism| n_readers(len, total, parallelism, len);
+        assert_eq!(n(100, 100, 4), 4);
+        assert_eq!(n(50, 100, 4), 2);
+        assert_eq!(n(51, 100, 4), 3);
+        assert_eq!(n(1, 100, 4), 1);
+        assert_eq!(n(2, 2, 8), 2);
+        assert_eq!(n(0, 0, 4), 1);
+        assert_eq!(n_readers(100, 100, 4, 1), 1);
     }
 }
