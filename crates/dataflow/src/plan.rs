@@ -54,7 +54,7 @@ pub struct Node {
     pub properties: Properties,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input {
     pub node: NodeId,
     pub port: OutputPort,

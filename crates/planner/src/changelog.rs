@@ -7,7 +7,7 @@ use thalweg_dataflow::table::{ExprRef, SourceSpec};
 
 use crate::bind::{RelationKind, StreamTable};
 use crate::event_time::{Streams, groups_by_window};
-use crate::shape::{field_of, plain, window_pair};
+use crate::shape::{field_of, kept, plain, window_pair, without_zone};
 
 /// Whether the relation may retract rows, seen from the logical plan: true where it is not known, as of
 /// an intermediate stream. What a node really emits is in its [`Properties`].
@@ -44,18 +44,24 @@ pub fn source(spec: &SourceSpec, event_time: Option<usize>) -> Properties {
 
 /// Of a projection of rows of `schema` with `input`'s properties.
 pub fn project(input: &Properties, schema: &Schema, exprs: &[ExprRef]) -> Properties {
-    let place = |column: usize| exprs.iter().position(|e| plain(e) == Some(column));
+    let place = |column: usize| exprs.iter().position(|e| kept(e, schema) == Some(column));
+    let instant = |column: usize| {
+        exprs
+            .iter()
+            .position(|e| plain(without_zone(e, schema)) == Some(column))
+    };
     let window = input
         .window
-        .and_then(|window| projected_window(window, exprs));
+        .and_then(|window| projected_window(window, schema, exprs));
     // Start and end of a window tell it equally well.
     let key_place = |column: usize| {
-        place(column).or_else(|| {
+        let bound = || {
             input
                 .window
                 .filter(|w| is_bound(w, column))
                 .and_then(|_| any_bound(window?))
-        })
+        };
+        place(column).or_else(bound)
     };
     let keeps_all = (0..schema.fields().len()).all(|column| place(column).is_some());
     Properties {
@@ -67,7 +73,7 @@ pub fn project(input: &Properties, schema: &Schema, exprs: &[ExprRef]) -> Proper
             .as_ref()
             .and_then(|key| key.iter().map(|c| key_place(*c)).collect()),
         window,
-        time_column: input.time_column.and_then(place),
+        time_column: input.time_column.and_then(instant),
         silent_expiry: input.silent_expiry,
     }
 }
@@ -80,8 +86,13 @@ fn any_bound(window: WindowColumns) -> Option<usize> {
     window.start.or(window.end).or(window.pair)
 }
 
-fn projected_window(window: WindowColumns, exprs: &[ExprRef]) -> Option<WindowColumns> {
-    let place = |is: &dyn Fn(&ExprRef) -> bool| exprs.iter().position(is);
+fn projected_window(
+    window: WindowColumns,
+    schema: &Schema,
+    exprs: &[ExprRef],
+) -> Option<WindowColumns> {
+    let place =
+        |is: &dyn Fn(&ExprRef) -> bool| exprs.iter().position(|e| is(without_zone(e, schema)));
     let bound = |column: Option<usize>, field: &str| {
         place(&|e| {
             plain(e).is_some() && plain(e) == column
@@ -97,13 +108,13 @@ fn projected_window(window: WindowColumns, exprs: &[ExprRef]) -> Option<WindowCo
             window_pair(e).is_some_and(|(s, e)| Some(s) == window.start && Some(e) == window.end);
         of_bounds || plain(e).is_some() && plain(e) == window.pair
     });
-    let any = start.or(end).or(pair);
-    any.map(|_| WindowColumns {
+    let moved = WindowColumns {
         start,
         end,
         pair,
         window: window.window,
-    })
+    };
+    any_bound(moved).map(|_| moved)
 }
 
 /// Of the union of all rows of the inputs.

@@ -15,6 +15,7 @@ mod job;
 mod merge;
 mod prepare;
 mod relation;
+mod same;
 mod sink;
 mod unnest;
 mod window;

@@ -2,14 +2,56 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::{DataType, Schema};
 use datafusion::common::ScalarValue;
 use datafusion::physical_expr::ScalarFunctionExpr;
-use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::physical_expr::expressions::{CastExpr, Column, Literal};
 use thalweg_dataflow::table::ExprRef;
 
 /// The column that an expression is.
 pub fn plain(expr: &ExprRef) -> Option<usize> {
     expr.downcast_ref::<Column>().map(Column::index)
+}
+
+/// The column whose values `expr` tells apart as well as the column itself does: it, or a lossless cast.
+pub fn kept(expr: &ExprRef, schema: &Schema) -> Option<usize> {
+    let Some(cast) = expr.downcast_ref::<CastExpr>() else { return plain(expr) };
+    let from = cast.expr().data_type(schema).ok()?;
+    kept(cast.expr(), schema).filter(|_| is_injective(&from, cast.cast_type()))
+}
+
+/// Whether different values stay different, those that do not fit being errors.
+fn is_injective(from: &DataType, to: &DataType) -> bool {
+    use DataType as T;
+    match (from, to) {
+        (from, to) if from == to => true,
+        (from, to) if from.is_integer() => to.is_integer() || to.is_decimal() || to.is_string(),
+        (from, to) if from.is_string() => to.is_string(),
+        (T::Decimal128(_, a), T::Decimal128(_, b)) => a <= b,
+        (T::Float32, T::Float64) | (T::Boolean | T::Date32, T::Utf8) => true,
+        (T::Timestamp(a, _), T::Timestamp(b, _)) => a <= b,
+        _ => false,
+    }
+}
+
+/// `expr` without casts that only put a time zone to instants, alone or in a struct, or take it away.
+pub fn without_zone<'a>(expr: &'a ExprRef, schema: &Schema) -> &'a ExprRef {
+    let Some(cast) = expr.downcast_ref::<CastExpr>() else { return expr };
+    match cast.expr().data_type(schema) {
+        Ok(from) if same_instants(&from, cast.cast_type()) => without_zone(cast.expr(), schema),
+        _ => expr,
+    }
+}
+
+fn same_instants(from: &DataType, to: &DataType) -> bool {
+    match (from, to) {
+        (DataType::Timestamp(a, _), DataType::Timestamp(b, _)) => a == b,
+        (DataType::Struct(from), DataType::Struct(to)) => {
+            from.len() == to.len()
+                && from.iter().zip(to).all(|(a, b)| a.name() == b.name() && same_instants(a.data_type(), b.data_type()))
+        }
+        _ => false,
+    }
 }
 
 /// The struct column of which `expr` is a field, and the field's name.

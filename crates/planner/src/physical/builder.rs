@@ -1,6 +1,6 @@
 //! The graph of one job in the making.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -12,15 +12,18 @@ use thalweg_dataflow::plan::{
 use thalweg_dataflow::table::ExprRef;
 
 use super::merge;
+use super::same::is_same;
 use crate::changelog;
 use crate::error::{Fault, FaultKind};
 use crate::functions::Functions;
-use crate::shape::plain;
+use crate::shape::{kept, plain};
 
 pub(super) struct Builder {
     pub graph: Graph,
     /// Per node the columns whose values decide which subtask has a row, where that is known.
     spread: Vec<Option<Vec<usize>>>,
+    /// Nodes that stand for several.
+    shared: HashSet<NodeId>,
     pub sources: HashMap<String, Scanned>,
     /// The node that emits each intermediate stream.
     pub streams: HashMap<String, NodeId>,
@@ -44,6 +47,7 @@ impl Builder {
         Self {
             graph: Graph::default(),
             spread: Vec::new(),
+            shared: HashSet::new(),
             sources: HashMap::new(),
             streams: HashMap::new(),
             ttl: None,
@@ -69,6 +73,7 @@ impl Builder {
         self.spread[id.0].as_deref()
     }
 
+    /// Appends a node, or gives the one that does the same already: queries share what they have in common.
     pub fn add(
         &mut self,
         op: Op,
@@ -76,6 +81,15 @@ impl Builder {
         schema: SchemaRef,
         properties: Properties,
     ) -> NodeId {
+        if let Some(same) = self
+            .graph
+            .nodes
+            .iter()
+            .position(|node| is_same(node, &op, &inputs, &schema))
+        {
+            self.shared.insert(NodeId(same));
+            return NodeId(same);
+        }
         let spread = self.spread_of(&op, &inputs);
         self.spread.push(spread);
         self.graph.add(op, inputs, schema, properties)
@@ -92,7 +106,10 @@ impl Builder {
             |place: &dyn Fn(usize) -> Option<usize>| given.iter().map(|c| place(*c)).collect();
         match op {
             Op::Filter(_) | Op::AssignWindow(_) | Op::Sink(_) => Some(given),
-            Op::Project(exprs) => moved(&|c| exprs.iter().position(|e| plain(e) == Some(c))),
+            Op::Project(exprs) => {
+                let from = &self.node(inputs[0].node).schema;
+                moved(&|c| exprs.iter().position(|e| kept(e, from) == Some(c)))
+            }
             Op::Unnest(unnest) => moved(&|c| changelog::repeated(unnest, c)),
             Op::Aggregate(aggregate) => moved(&|c| aggregate.keys.iter().position(|k| *k == c)),
             Op::WindowAggregate(aggregate) => {
@@ -149,7 +166,8 @@ impl Builder {
         exprs: &[ExprRef],
     ) -> Option<(NodeId, Vec<ExprRef>)> {
         let is_last = input.0 + 1 == self.graph.nodes.len();
-        if !is_last || self.streams.values().any(|stream| *stream == input) {
+        let is_read = self.shared.contains(&input) || self.streams.values().any(|s| *s == input);
+        if !is_last || is_read {
             return None;
         }
         let node = self.node(input);

@@ -34,6 +34,98 @@ fn queries_over_one_source_are_one_job_and_read_it_once() {
 }
 
 #[test]
+fn what_queries_have_in_common_is_computed_once() {
+    check("CREATE VIEW totals AS SELECT customer_id, sum(amount) AS total FROM orders GROUP BY customer_id;
+           SELECT customer_id, total FROM totals WHERE total > 100;
+           SELECT total, count(*) FROM totals GROUP BY total", expect![[r#"
+               job: flush interval 1s
+               notice: the row of a group (customer_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
+               notice: the row of a group (total) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
+               [7] result: customer_id, total; changes paired by (customer_id)
+                   updating, net; key (customer_id)
+                 [3] project: customer_id, sum(orders.amount) AS total
+                     updating, net; key (customer_id)
+                   [2] filter: sum(orders.amount) > 100.00
+                       updating, net; key (customer_id)
+                     [1] aggregate by (customer_id): sum(orders.amount) in columns
+                         updating, net; key (customer_id); ttl 1d
+                       [0] exchange by (customer_id) ← source "orders": single_file, json, bounded; decodes customer_id, amount, event_time
+                           append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
+               [8] result: total, count(*); changes paired by (total)
+                   updating, net; key (total)
+                 [6] project: total, count(*)
+                     updating, net; key (total)
+                   [5] aggregate by (total): count(*) in columns
+                       updating, net; key (total); ttl 1d
+                     [4] exchange by (total) ← project: sum(orders.amount) AS total
+                         updating
+                       [1] aggregate, as above
+           "#]]);
+    check("WITH n AS (SELECT tumble(interval '1 minute') AS w, url, count(*) AS n FROM clicks GROUP BY w, url) SELECT w, url, n FROM n WHERE n > 5 UNION ALL SELECT w, url, n FROM n WHERE n < 2", expect![[r#"
+        job: flush interval 1s
+        [9] result: w, url, n
+            append-only; window tumble 1m in (w)
+          [8] union
+              append-only; window tumble 1m in (w)
+            [5] project: {start: __window_start, end: __window_end} AS w, url, count(*) AS n
+                append-only; key (w, url); window tumble 1m in (w)
+              [4] filter: count(*) > 5
+                  append-only; key (__window_start, url); window tumble 1m in (__window_start, __window_end)
+                [3] project: window_start AS __window_start, window_end AS __window_end, url, count(*)
+                    append-only; key (__window_start, url); window tumble 1m in (__window_start, __window_end)
+                  [2] window aggregate: tumble 1m of event time by (url): count(*) in columns
+                      append-only; key (window_start, url); window tumble 1m in (window_start, window_end)
+                    [1] exchange by (url) ← partial window aggregate: tumble 1m of event time by (url): count(*) in columns
+                        append-only
+                      [0] source "clicks": kafka, json, unbounded; decodes url, at
+                          append-only; event time at; watermark 1s behind; idle after 5m; bad data fails
+            [7] project: {start: __window_start, end: __window_end} AS w, url, count(*) AS n
+                append-only; key (w, url); window tumble 1m in (w)
+              [6] filter: count(*) < 2
+                  append-only; key (__window_start, url); window tumble 1m in (__window_start, __window_end)
+                [3] project, as above
+    "#]]);
+    check("SELECT random() AS r FROM ticks UNION ALL SELECT random() AS r FROM ticks", expect![[r#"
+        job: flush interval 1s
+        [4] result: r
+            append-only
+          [3] union
+              append-only
+            [1] project: random() AS r
+                append-only
+              [0] source "ticks": impulse, unbounded; decodes nothing
+                  append-only; event time from the connector; watermark 1s behind; idle after 5m; bad data fails
+            [2] project: random() AS r
+                append-only
+              [0] source "ticks", as above
+    "#]]);
+}
+
+#[test]
+fn a_common_aggregate_with_another_ttl_is_another() {
+    check("SELECT url, count(*) FROM clicks GROUP BY url; SET updating_ttl = '1 hour'; SELECT url, count(*) FROM clicks GROUP BY url", expect![[r#"
+        job: flush interval 1s
+        notice: the row of a group (url) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
+        notice: the row of a group (url) leaves the result when no row of the group has come for 1h of event time; SET updating_ttl = '0' before the query keeps it for ever
+        [5] result: url, count(*); changes paired by (url)
+            updating, net; key (url)
+          [2] project: url, count(*)
+              updating, net; key (url)
+            [1] aggregate by (url): count(*) in columns
+                updating, net; key (url); ttl 1d
+              [0] exchange by (url) ← source "clicks": kafka, json, unbounded; decodes url, at
+                  append-only; event time at; watermark 1s behind; idle after 5m; bad data fails
+        [6] result: url, count(*); changes paired by (url)
+            updating, net; key (url)
+          [4] project: url, count(*)
+              updating, net; key (url)
+            [3] aggregate by (url): count(*) in columns
+                updating, net; key (url); ttl 1h
+              [0] exchange by (url) ← source "clicks", as above
+    "#]]);
+}
+
+#[test]
 fn an_intermediate_stream_is_filled_once_and_read_by_many() {
     check("CREATE TABLE big (c TEXT, amount DOUBLE PRECISION, at TIMESTAMP);
            SELECT window_start, c, count(*) FROM TUMBLE(big, DESCRIPTOR(at), INTERVAL '1 minute') GROUP BY window_start, c;

@@ -153,6 +153,27 @@ fn a_primary_key_must_be_unique_in_the_result() {
 }
 
 #[test]
+fn a_key_survives_lossless_casts() {
+    check_sink("CREATE TABLE small (id INT PRIMARY KEY, n INT) WITH (connector = 'stdout', format = 'debezium_json');
+                INSERT INTO small SELECT order_id, count(*) FROM orders GROUP BY order_id", expect![[r#"
+                    job: flush interval 1s
+                    notice: the row of a group (order_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
+                    [3] sink "small": stdout, debezium_json; at least once; id, n; changes paired by (id)
+                        updating, net; key (id)
+                      [2] project: CAST(order_id AS INT) AS id, CAST(count(*) AS INT) AS n
+                          updating, net; key (id)
+                        [1] aggregate by (order_id): count(*) in columns
+                            updating, net; key (order_id); ttl 1d
+                          [0] exchange by (order_id) ← source "orders": single_file, json, bounded; decodes order_id, event_time
+                              append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
+                "#]]);
+    check_sink("CREATE TABLE small (id INT PRIMARY KEY, n INT) WITH (connector = 'stdout', format = 'debezium_json');
+                INSERT INTO small SELECT price, count(*) FROM orders GROUP BY price", expect![[r#"
+                    NotStreamable: PRIMARY KEY (id) of "small" is not unique in the result, which has no key at 7:17 · hint: keep the GROUP BY columns among the selected ones, or drop the PRIMARY KEY
+                "#]]);
+}
+
+#[test]
 fn changes_that_a_sink_pairs_come_together() {
     check_sink(
         "INSERT INTO keyed SELECT owner, count(*) FROM (SELECT owner, balance, count(*) AS n FROM accounts GROUP BY owner, balance) GROUP BY owner",

@@ -185,9 +185,9 @@ fn what_is_kept_for_each_function_over_appended_rows() {
                job: flush interval 1s
                notice: the row of a group (customer_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
                [4] result: customer_id, min(orders.event_time), max(orders.customer_id), stddev(orders.price), var_pop(orders.price), bool_or(orders.price > Int64(1)), array_agg(orders.price) ORDER BY [orders.event_time ASC NULLS LAST], string_agg(url,Utf8(", ")), first_value(orders.price), median(orders.price), approx_distinct(orders.order_id), corr(orders.price,orders.order_id), max(orders.tags); changes paired by (customer_id)
-                   updating; key (customer_id)
+                   updating, net; key (customer_id)
                  [3] project: customer_id, min(orders.event_time), max(orders.customer_id), stddev(orders.price), var_pop(orders.price), bool_or(orders.price > Int64(1)), array_agg(orders.price) ORDER BY [orders.event_time ASC NULLS LAST], CAST(string_agg(url,Utf8(", ")) AS TEXT) AS "string_agg(url,Utf8(", "))", first_value(orders.price), median(orders.price), approx_distinct(orders.order_id), corr(orders.price,orders.order_id), max(orders.tags)
-                     updating; key (customer_id)
+                     updating, net; key (customer_id)
                    [2] aggregate by (customer_id): min(orders.event_time) in columns, max(orders.customer_id) in columns, stddev(orders.price) in columns, var_pop(orders.price) in columns, bool_or(orders.price > Int64(1)) in columns, array_agg(orders.price) ORDER BY [orders.event_time ASC NULLS LAST] in accumulator, string_agg(url,Utf8(", ")) in accumulator, first_value(orders.price) in accumulator, median(orders.price) in accumulator, approx_distinct(orders.order_id) in accumulator, corr(orders.price,orders.order_id) in accumulator, max(orders.tags) in accumulator
                        updating, net; key (customer_id); ttl 1d
                      [1] exchange by (customer_id) ← project: customer_id, event_time, price, price > 1 AS "orders.price > Float64(1)", customer_id AS url, ', ' AS "Utf8(", ")", order_id, CAST(order_id AS DOUBLE) AS "orders.order_id", tags

@@ -296,6 +296,41 @@ fn the_same_window_again() {
 }
 
 #[test]
+fn a_window_survives_a_change_of_time_zone() {
+    check("SELECT w, sum(n) FROM (SELECT tumble(interval '1 minute') AS w, count(*) AS n FROM orders GROUP BY w UNION ALL SELECT tumble(interval '1 minute') AS w, count(*) AS n FROM clicks GROUP BY w) GROUP BY w", expect![[r#"
+        job: flush interval 1s
+        [13] result: w, sum(n)
+             append-only; key (w); window tumble 1m in (w)
+          [12] project: {start: window_start, end: window_end} AS w, sum(n)
+               append-only; key (w); window tumble 1m in (w)
+            [11] window aggregate: window (window_start, window_end): sum(n) in columns
+                 append-only; key (window_start); window tumble 1m in (window_start, window_end)
+              [10] exchange to one subtask ← partial window aggregate: window (window_start, window_end): sum(n) in columns
+                   append-only
+                [9] project: w.start AS window_start, w.end AS window_end, n
+                    append-only; window tumble 1m in (window_start, window_end)
+                  [8] union
+                      append-only; window tumble 1m in (w)
+                    [4] project: CAST({start: window_start, end: window_end} AS Struct("start": Timestamp(ns, "+00:00"), "end": Timestamp(ns, "+00:00"))) AS w, count(*) AS n
+                        append-only; key (w); window tumble 1m in (w)
+                      [3] window aggregate: tumble 1m of event time: count(*) in columns
+                          append-only; key (window_start); window tumble 1m in (window_start, window_end)
+                        [2] exchange to one subtask ← partial window aggregate: tumble 1m of event time: count(*) in columns
+                            append-only
+                          [1] source "orders": single_file, json, bounded; decodes event_time
+                              append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
+                    [7] project: {start: window_start, end: window_end} AS w, count(*) AS n
+                        append-only; key (w); window tumble 1m in (w)
+                      [6] window aggregate: tumble 1m of event time: count(*) in columns
+                          append-only; key (window_start); window tumble 1m in (window_start, window_end)
+                        [5] exchange to one subtask ← partial window aggregate: tumble 1m of event time: count(*) in columns
+                            append-only
+                          [0] source "clicks": kafka, json, unbounded; decodes at
+                              append-only; event time at; watermark 1s behind; idle after 5m; bad data fails
+    "#]]);
+}
+
+#[test]
 fn an_updating_result_above_windows() {
     check(
         "SELECT customer_id, max(n) FROM (SELECT tumble(interval '10 seconds') AS w, customer_id, count(*) AS n FROM orders GROUP BY w, customer_id) GROUP BY customer_id",
