@@ -430,7 +430,7 @@ impl Builder<'_> {
                 net_input: input.is_some_and(|n| n.properties.net),
                 store: self.environment.store.clone(),
                 // Table 0 is the store's own.
-                first_table: 1 + (self.index << 16),
+                first_table: 1 + (self.index << 22),
                 metrics: self.metrics.clone(),
                 memory_bytes: self.memory_share(),
             };

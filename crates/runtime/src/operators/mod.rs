@@ -44,9 +44,9 @@ pub struct OperatorContext {
 }
 
 impl OperatorContext {
-    /// A table of the operator's own in the store; an operator has up to eight.
+    /// A table of the operator's own in the store; it has up to 1024.
     pub fn table(&self, index: u32) -> TableId {
-        TableId(self.first_table + self.node.0 as u32 * 8 + index)
+        TableId(self.first_table + self.node.0 as u32 * 1024 + index)
     }
 }
 

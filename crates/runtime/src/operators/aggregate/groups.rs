@@ -14,7 +14,7 @@ use thalweg_dataflow::plan::Aggregate;
 use thalweg_dataflow::{ChangeBatch, Watermark};
 
 use super::super::OperatorContext;
-use crate::aggregate::Accumulators;
+use crate::aggregate::{Accumulators, Overdrawn};
 use crate::error::RuntimeError;
 use crate::metrics::JobMetrics;
 use crate::state::expiry::ExpiryIndex;
@@ -22,6 +22,9 @@ use crate::state::{KeyInterner, StateStore, StateWrites, TableId, ValueCodec};
 
 /// Rough size of an entry in the store, for deciding when to commit.
 const DIRTY_BYTES_PER_SLOT: usize = 128;
+
+/// Tables of an operator: groups, index of expiry, then the sets of values that calls keep.
+const FIRST_SET_TABLE: u32 = 2;
 
 pub struct Groups {
     keys: KeyInterner,
@@ -92,7 +95,13 @@ impl Groups {
             .iter()
             .map(|&k| input.field(k).data_type().clone())
             .collect();
-        let accumulators = Accumulators::new(&aggregate.calls, input)?;
+        // Retractions of rows that have expired upstream, or here, are counted and dropped (semantics 5.3).
+        let accumulators = Accumulators::new(&aggregate.calls, input)?.with_store(
+            &context.store,
+            |set| context.table(FIRST_SET_TABLE + set as u32),
+            context.memory_bytes / 2,
+            Overdrawn::Drop,
+        );
         let mut stored = vec![
             Field::new("n_rows", DataType::Int64, false),
             Field::new("last_seen", DataType::Int64, false),
@@ -172,7 +181,7 @@ impl Groups {
             return Ok(());
         }
         let columns = self.values.decode(rows.iter().map(Vec::as_slice))?;
-        self.accumulators.merge(&found, &columns[2..])?;
+        self.accumulators.restore(&found, &self.keys, &columns[2..])?;
         let counts = columns[0].as_primitive::<Int64Type>();
         let seen = columns[1].as_primitive::<Int64Type>();
         for (i, &slot) in found.iter().enumerate() {
@@ -424,6 +433,11 @@ impl Groups {
         self.evict()
     }
 
+    /// Applies the epoch's changes to values that are kept; how many took away what was not there.
+    pub fn settle(&mut self) -> Result<usize, RuntimeError> {
+        self.accumulators.settle()
+    }
+
     /// Gives slots up; their entries are deleted from the store.
     fn release(&mut self, slots: &[u32]) -> Result<(), RuntimeError> {
         let is_stored = |slot: &u32| self.columns.stored[*slot as usize];
@@ -436,14 +450,14 @@ impl Groups {
                     .map(|(key, vnode)| (Box::from(key), vnode)),
             );
         }
-        self.free(slots)
+        self.accumulators.reset(slots);
+        self.free(slots);
+        Ok(())
     }
 
-    fn free(&mut self, slots: &[u32]) -> Result<(), RuntimeError> {
-        self.accumulators.reset(slots);
+    fn free(&mut self, slots: &[u32]) {
         slots.iter().for_each(|&s| self.columns.reset(s as usize));
         self.keys.remove(slots);
-        Ok(())
     }
 
     /// Drops decoded slots that the store has, when there are too many of them.
@@ -466,7 +480,9 @@ impl Groups {
         }
         self.may_be_stored = true;
         JobMetrics::add(&self.metrics.evicted_keys, clean.len());
-        self.free(&clean)
+        self.accumulators.forget(&clean);
+        self.free(&clean);
+        Ok(())
     }
 
     pub fn write_changes(&mut self, writes: &mut StateWrites) -> Result<(), RuntimeError> {
@@ -502,7 +518,7 @@ impl Groups {
         if let Some(expiry) = &mut self.expiry {
             expiry.index.write_changes(writes);
         }
-        Ok(())
+        self.accumulators.write_changes(&self.keys, writes)
     }
 
     /// Bytes that the keys in memory account for; what evicted ones have left free is used again.
@@ -511,7 +527,7 @@ impl Groups {
     }
 
     pub fn dirty_bytes(&self) -> usize {
-        self.dirty.len() * DIRTY_BYTES_PER_SLOT
+        self.dirty.len() * DIRTY_BYTES_PER_SLOT + self.accumulators.dirty_bytes()
     }
 
     pub fn memory_bytes(&self) -> usize {

@@ -141,6 +141,7 @@ impl UpdatingAggregation {
         self.first_epoch_done = true;
         let restarted = self.segments.settle(&mut self.groups)?;
         let overdrawn = self.groups.clear_overdrawn(&self.touched);
+        let overdrawn = overdrawn + self.groups.settle()?;
         JobMetrics::add(&self.metrics.dropped_changes, overdrawn);
         let expired = self.groups.expire(barrier.watermark, &self.touched)?;
         JobMetrics::add(&self.metrics.expired_keys, expired.len() + restarted.len());

@@ -268,7 +268,7 @@ fn state_larger_than_its_memory_is_evicted_and_read_back() {
     for table in [0, 1] {
         assert!(
             store
-                .scan_table(TableId(1 + 8 + table))
+                .scan_table(TableId(1 + 1024 + table))
                 .advance()
                 .unwrap()
                 .is_none(),
