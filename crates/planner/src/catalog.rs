@@ -15,6 +15,25 @@ pub struct Catalog {
     pub relations: BTreeMap<String, Relation>,
 }
 
+impl Catalog {
+    /// Forgets where relations were declared, which means nothing in another script.
+    pub fn forget_positions(&mut self) {
+        for relation in self.relations.values_mut() {
+            match relation {
+                Relation::Table(def) | Relation::Stream(def) if def.position.is_some() => {
+                    let def = Arc::make_mut(def);
+                    def.position = None;
+                    def.columns
+                        .iter_mut()
+                        .for_each(|column| column.position = None);
+                }
+                Relation::View(def) if def.position.is_some() => Arc::make_mut(def).position = None,
+                _ => {}
+            }
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 pub enum Relation {
     /// A table with a connector.

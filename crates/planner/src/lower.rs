@@ -3,17 +3,18 @@
 use std::collections::BTreeSet;
 
 use thalweg_dataflow::options::Registry;
+use thalweg_dataflow::table::dead_letter_schema;
 
-use crate::bind::{BoundQuery, source_spec};
+use crate::bind::{BoundQuery, BoundSink, source_spec};
 use crate::catalog::TableDef;
-use crate::error::{Fault, FaultKind};
+use crate::error::Fault;
 use crate::explain::explain_job;
 use crate::physical::{Lowered, Placed, Tables, lower};
 use crate::script::{Outcome, Script};
 use crate::statements::{BoundOutcome, BoundScript, filled_stream, read_streams};
 
 /// Lowers the queries of a script. Where the script has faults already, what is left of it is lowered
-/// only to find more of them.
+/// only to find more of them; streams that nothing fills are among those.
 pub fn lower_script(
     bound: &BoundScript,
     registry: &dyn Registry,
@@ -21,15 +22,17 @@ pub fn lower_script(
 ) -> Script {
     let lowering = Lowering { bound, registry };
     let mut queries = bound.queries.clone();
-    if !faults.is_empty() {
-        retain_complete(&mut queries);
-    }
+    retain_complete(&mut queries);
     let lowered = lowering.lower(queries).unwrap_or_else(|found| {
         faults.extend(found);
         Lowered::default()
     });
     let mut explained = Vec::new();
-    for query in &bound.explained {
+    for query in bound
+        .explained
+        .iter()
+        .filter(|query| lowering.is_complete(query))
+    {
         match lowering.explain(query) {
             Ok(text) => explained.push(text),
             Err(found) => faults.extend(found),
@@ -76,14 +79,14 @@ impl Lowering<'_> {
     fn lower(&self, queries: Vec<BoundQuery>) -> Result<Lowered, Vec<Fault>> {
         let source = |def: &TableDef, columns: &[usize]| source_spec(def, columns, self.registry);
         let sink = |table: &str| {
-            let sink = self.bound.dead_letters.get(table).cloned();
-            // Its fault stands in the list already.
-            sink.ok_or_else(|| {
-                Fault::new(
-                    FaultKind::Internal,
-                    format!("no sink for dead letters \"{table}\""),
-                )
-            })
+            // Where it is missing, why stands among the faults already.
+            let missing = || BoundSink::result(0, dead_letter_schema());
+            Ok(self
+                .bound
+                .dead_letters
+                .get(table)
+                .cloned()
+                .unwrap_or_else(missing))
         };
         lower(
             queries,
@@ -92,6 +95,16 @@ impl Lowering<'_> {
                 sink: &sink,
             },
         )
+    }
+
+    /// Whether all streams that a query reads are filled; if not, that is among the faults already.
+    fn is_complete(&self, query: &BoundQuery) -> bool {
+        let mut with_query = self.bound.queries.clone();
+        with_query.push(query.clone());
+        retain_complete(&mut with_query);
+        with_query
+            .last()
+            .is_some_and(|last| last.statement == query.statement)
     }
 
     /// The plan of one query, with those that fill the streams which it reads.
@@ -119,22 +132,23 @@ impl Lowering<'_> {
     }
 }
 
-/// Drops the queries that read a stream which none of the others fills.
+/// Keeps the queries that can be lowered without the faulty ones: a stream's first filler, and what
+/// reads only streams that are filled.
 fn retain_complete(queries: &mut Vec<BoundQuery>) {
+    let mut filled = BTreeSet::new();
+    let mut kept = vec![false; queries.len()];
     loop {
-        let filled: BTreeSet<String> = queries
-            .iter()
-            .filter_map(filled_stream)
-            .map(str::to_string)
-            .collect();
-        let n_before = queries.len();
-        queries.retain(|query| {
-            read_streams(query)
-                .iter()
-                .all(|stream| filled.contains(stream))
-        });
-        if queries.len() == n_before {
-            return;
-        }
+        let is_ready = |(n, query): &(usize, &BoundQuery)| {
+            let first = filled_stream(query).is_none_or(|stream| !filled.contains(stream));
+            !kept[*n] && first && read_streams(query).is_subset(&filled)
+        };
+        let Some((next, query)) = queries.iter().enumerate().find(is_ready) else {
+            break;
+        };
+        let stream = filled_stream(query).map(str::to_string);
+        kept[next] = true;
+        filled.extend(stream);
     }
+    let mut kept = kept.into_iter();
+    queries.retain(|_| kept.next() == Some(true));
 }

@@ -1,6 +1,7 @@
 //! The options that every table takes, and checking a WITH list against all declarations.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use thalweg_dataflow::options::{
     ConnectorDecl, FormatDecl, OptionDecl, OptionKind, Options, Registry,
@@ -78,11 +79,15 @@ impl<'a> Given<'a> {
     pub fn new(clauses: &'a [OptionClause], faults: &mut Vec<Fault>) -> Self {
         let mut given = Self::default();
         for clause in clauses {
-            if given.clauses.insert(&clause.key.text, clause).is_some() {
-                let message = format!("option '{}' is given twice", clause.key.text);
-                faults.push(
-                    Fault::new(FaultKind::DuplicateObject, message).at(Some(clause.key.position)),
-                );
+            match given.clauses.entry(&clause.key.text) {
+                Entry::Vacant(entry) => drop(entry.insert(clause)),
+                Entry::Occupied(_) => {
+                    let message = format!("option '{}' is given twice", clause.key.text);
+                    faults.push(
+                        Fault::new(FaultKind::DuplicateObject, message)
+                            .at(Some(clause.key.position)),
+                    );
+                }
             }
         }
         given
@@ -135,28 +140,27 @@ impl<'a> Given<'a> {
             .iter()
             .chain(declared(connector, format))
             .collect();
+        let mut meant = Vec::new();
         for clause in self.clauses.values() {
             let name = clause.key.text.as_str();
             match decls.iter().find(|decl| decl.name == name) {
                 Some(decl) => faults.extend(check_value(decl, clause)),
-                None => faults.push(unknown_option(&clause.key, connector, format, &decls)),
+                None => {
+                    let known = closest(name, decls.iter().map(|decl| decl.name));
+                    faults.push(unknown_option(&clause.key, connector, format, known));
+                    meant.extend(known);
+                }
             }
         }
-        for decl in decls
-            .iter()
-            .filter(|decl| decl.required && self.get(decl.name).is_none())
-        {
+        // One that was misspelt is not missing too.
+        let is_missing = |decl: &&&OptionDecl| {
+            decl.required && self.get(decl.name).is_none() && !meant.contains(&decl.name)
+        };
+        for decl in decls.iter().filter(is_missing) {
             let message = format!("table \"{}\" needs the option '{}'", at.text, decl.name);
-            let hint = format!(
-                "{} ({})",
-                lower_first(decl.meaning.trim_end_matches('.')),
-                decl.kind.describe()
-            );
-            faults.push(
-                Fault::new(FaultKind::InvalidOption, message)
-                    .at(Some(at.position))
-                    .hint(hint),
-            );
+            let meaning = lower_first(decl.meaning.trim_end_matches('.'));
+            let fault = Fault::new(FaultKind::InvalidOption, message).at(Some(at.position));
+            faults.push(fault.hint(format!("{meaning} ({})", decl.kind.describe())));
         }
     }
 }
@@ -187,7 +191,7 @@ fn unknown_option(
     key: &Name,
     connector: &ConnectorDecl,
     format: Option<&FormatDecl>,
-    decls: &[&OptionDecl],
+    known: Option<&str>,
 ) -> Fault {
     let with = format.map_or_else(String::new, |f| format!(" with format '{}'", f.name));
     let message = format!(
@@ -195,12 +199,11 @@ fn unknown_option(
         key.text, connector.name
     );
     let fault = Fault::new(FaultKind::InvalidOption, message).at(Some(key.position));
-    match closest(&key.text, decls.iter().map(|decl| decl.name)) {
+    let mut own = declared(connector, format).map(|decl| decl.name).peekable();
+    match known {
         Some(name) => fault.hint(format!("did you mean '{name}'?")),
-        None => fault.hint(format!(
-            "it takes {}",
-            quoted(decls.iter().map(|decl| decl.name))
-        )),
+        None if own.peek().is_none() => fault,
+        None => fault.hint(format!("it takes {}", quoted(own))),
     }
 }
 

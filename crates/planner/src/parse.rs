@@ -16,6 +16,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Tok
 
 use crate::error::{Fault, FaultKind, Position, lower_first};
 use dialect::StreamDialect;
+pub use dialect::TABLE_ARGUMENT;
 use statement::Statement;
 
 /// One statement of a script, or why it is none.
@@ -54,7 +55,12 @@ pub fn parse(sql: &str) -> Vec<Parsed> {
 /// The statement in which the tokenizer gave up says why, in place of what its beginning parsed to.
 fn replace_broken(statements: &mut Vec<Parsed>, tokens: &[TokenWithSpan], error: TokenizerError) {
     let place = Position::from(error.location);
-    let fault = Fault::new(FaultKind::Syntax, lower_first(&error.message)).at(Some(place));
+    let message = match error.message.as_str() {
+        text if text.contains("close delimiter") => "unterminated quoted identifier".to_string(),
+        text if text.contains("multi-line comment") => "unterminated comment".to_string(),
+        text => lower_first(text.trim_end_matches('.')),
+    };
+    let fault = Fault::new(FaultKind::Syntax, message).at(Some(place));
     let last = tokens
         .rsplit(|t| t.token == Token::SemiColon)
         .next()
@@ -229,6 +235,13 @@ impl<'a> StatementParser<'a> {
         parse: impl FnOnce(&mut Parser<'a>) -> Result<T, ParserError>,
     ) -> Result<T> {
         parse(&mut self.parser).map_err(|error| syntax_fault(error, self.end))
+    }
+
+    fn unsupported_yet<T>(&self, what: &str) -> Result<T> {
+        Err(
+            Fault::new(FaultKind::Unsupported, format!("{what} not supported yet"))
+                .at(Some(self.position())),
+        )
     }
 
     fn unsupported<T>(&self, what: &str) -> Result<T> {

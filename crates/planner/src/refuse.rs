@@ -2,12 +2,14 @@
 //!
 //! Everything here is refused again on plan nodes, where a spelling slipped through.
 
+mod factor;
+
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Distinct, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
-    LimitClause, ObjectName, OrderByKind, Query, Select, SetExpr, SetOperator, Spanned,
-    TableFactor, Value, Visit, Visitor,
+    Distinct, DuplicateTreatment, Expr, Function, FunctionArguments, GroupByExpr, LimitClause,
+    ObjectName, OrderByKind, Query, Select, SetExpr, SetOperator, Spanned, TableFactor, Value,
+    Visit, Visitor,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 
@@ -115,6 +117,14 @@ impl Refusals {
         if is_session(&function.name) {
             self.session(position);
         }
+        if let FunctionArguments::List(list) = &function.args
+            && list.duplicate_treatment == Some(DuplicateTreatment::Distinct)
+            && list.args.len() > 1
+            && !is_string_agg(&function.name)
+        {
+            let hint = "put them together, as in DISTINCT struct(a, b)";
+            self.refuse_with_hint("DISTINCT over several arguments is", position, hint);
+        }
         if matches!(function.args, FunctionArguments::Subquery(_)) {
             self.refuse("subqueries in expressions are", position);
         }
@@ -129,39 +139,13 @@ impl Refusals {
     }
 }
 
-/// Where the subqueries among the arguments of `TUMBLE((SELECT …), …)` stand.
-fn relation_arguments(factor: &TableFactor) -> Vec<Span> {
-    let args = match factor {
-        TableFactor::Table {
-            args: Some(args), ..
-        } => &args.args,
-        TableFactor::Function { args, .. } => args,
-        TableFactor::TableFunction {
-            expr: Expr::Function(function),
-            ..
-        } => match &function.args {
-            FunctionArguments::List(list) => &list.args,
-            _ => return vec![],
-        },
-        _ => return vec![],
-    };
-    let relation = |arg: &FunctionArg| match arg {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Subquery(query)))
-        | FunctionArg::Named {
-            arg: FunctionArgExpr::Expr(Expr::Subquery(query)),
-            ..
-        }
-        | FunctionArg::ExprNamed {
-            arg: FunctionArgExpr::Expr(Expr::Subquery(query)),
-            ..
-        } => Some(query.span()),
-        _ => None,
-    };
-    args.iter().filter_map(relation).collect()
-}
-
 fn is_session(name: &ObjectName) -> bool {
     matches!(name.0.as_slice(), [part] if part.as_ident().is_some_and(|ident| ident.value.eq_ignore_ascii_case("session")))
+}
+
+/// Its second argument is the delimiter.
+fn is_string_agg(name: &ObjectName) -> bool {
+    name.to_string().eq_ignore_ascii_case("string_agg")
 }
 
 fn name_span(name: &ObjectName, otherwise: Span) -> Span {
@@ -228,52 +212,7 @@ impl Visitor for Refusals {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
-        let span = factor.span();
-        self.relations.extend(relation_arguments(factor));
-        match factor {
-            TableFactor::Table {
-                name,
-                args: Some(_),
-                ..
-            } if is_session(name) => self.session(name.span()),
-            TableFactor::Function { name, .. } if is_session(name) => self.session(name.span()),
-            TableFactor::Table {
-                version: Some(_), ..
-            } => self.refuse("FOR SYSTEM_TIME AS OF is", span),
-            TableFactor::Table {
-                sample: Some(_), ..
-            }
-            | TableFactor::Derived {
-                sample: Some(_), ..
-            } => {
-                self.refuse("TABLESAMPLE is", span);
-            }
-            TableFactor::Table {
-                with_ordinality: true,
-                ..
-            }
-            | TableFactor::Function {
-                with_ordinality: true,
-                ..
-            }
-            | TableFactor::UNNEST {
-                with_ordinality: true,
-                ..
-            } => self.refuse("WITH ORDINALITY is", span),
-            TableFactor::NestedJoin {
-                table_with_joins, ..
-            } if !table_with_joins.joins.is_empty() => {
-                self.refuse("joins are", table_with_joins.joins[0].relation.span());
-            }
-            TableFactor::Pivot { .. } => self.refuse("PIVOT is", span),
-            TableFactor::Unpivot { .. } => self.refuse("UNPIVOT is", span),
-            TableFactor::MatchRecognize { .. } => self.refuse("MATCH_RECOGNIZE is", span),
-            TableFactor::JsonTable { .. } | TableFactor::OpenJsonTable { .. } => {
-                self.refuse("JSON_TABLE is", span)
-            }
-            TableFactor::XmlTable { .. } => self.refuse("XMLTABLE is", span),
-            _ => {}
-        }
+        self.table_factor(factor);
         ControlFlow::Continue(())
     }
 

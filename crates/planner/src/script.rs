@@ -98,6 +98,7 @@ impl Planner {
             faults.dedup();
             return Err(faults);
         }
+        bound.catalog.forget_positions();
         self.catalog = bound.catalog;
         self.settings = bound.settings;
         Ok(script)

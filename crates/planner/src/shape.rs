@@ -82,7 +82,9 @@ pub fn window_pair(expr: &ExprRef) -> Option<(usize, usize)> {
 pub fn window_bound(expr: &ExprRef, name: &str) -> Option<ExprRef> {
     window_pair(expr)?;
     let function = expr.downcast_ref::<ScalarFunctionExpr>()?;
-    let [_, start, _, end] = function.args() else { return None };
+    let [_, start, _, end] = function.args() else {
+        return None;
+    };
     Some(Arc::clone(if name == "start" { start } else { end }))
 }
 

@@ -16,8 +16,8 @@ use datafusion::sql::sqlparser::ast::Query;
 use thalweg_dataflow::options::{Direction, Registry};
 
 use crate::bind::{
-    Bound, BoundQuery, BoundSink, Fixtures, RelationKind, Scope, assign, bind_query, result_schema,
-    scans,
+    Assignment, Bound, BoundQuery, BoundSink, Fixtures, Places, RelationKind, Scope, bind_query,
+    presentable, result_schema, scans, with_distinct_names,
 };
 use crate::catalog::{Catalog, Relation, TableDef};
 use crate::declare::{OptionPositions, check_options};
@@ -209,24 +209,36 @@ impl ScriptBinder {
         kind: QueryKind,
         position: Position,
     ) -> Result<BoundQuery, Vec<Fault>> {
-        let plan = self.bind_query(query)?.plan;
+        let plan = presentable(self.bind_query(query)?.plan).map_err(|fault| vec![fault])?;
         let sink = BoundSink::result(self.statement, result_schema(&plan));
         Ok(self.bound(kind, plan, sink, position))
     }
 
     fn insert(&mut self, insert: &Insert, position: Position) -> Result<BoundQuery, Vec<Fault>> {
         let target = self.insert_target(&insert.table);
-        let bound = self.bind_query(&insert.query);
-        let (relation, plan) = match (target, bound) {
-            (Ok(Some(relation)), Ok(bound)) => (relation, bound.plan),
-            (target, bound) => {
-                let mut faults = target.err().unwrap_or_default();
-                faults.extend(bound.err().unwrap_or_default());
-                return Err(faults);
-            }
+        let query = with_distinct_names(&insert.query);
+        let bound = self.bind_query(&query);
+        let mut faults = Vec::new();
+        let target = target.unwrap_or_else(|found| {
+            faults.extend(found);
+            None
+        });
+        let places = Places::of_query(&insert.query);
+        let table = target.as_ref().map(|(def, _)| Arc::clone(def));
+        let assignment = table.as_deref().map(|table| Assignment {
+            table,
+            names: &insert.columns,
+            places,
+            at: position,
+        });
+        faults.extend(assignment.iter().flat_map(Assignment::check_names));
+        let (Some((def, kind)), Some(assignment), Ok(bound), true) =
+            (target, assignment, &bound, faults.is_empty())
+        else {
+            faults.extend(bound.err().unwrap_or_default());
+            return Err(faults);
         };
-        let (def, kind) = relation;
-        let plan = assign(plan, &def, &insert.columns, position)?;
+        let plan = assignment.assign(bound.plan.clone())?;
         let sink = self
             .sink(&def, kind)
             .map_err(|fault| vec![fault.at(Some(insert.table.position))])?;

@@ -1,17 +1,53 @@
 //! Rewrites of the parsed query before DataFusion binds it: spellings that its binder does not know.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectNamePart, Query, TableFactor,
-    Value, VisitMut, VisitorMut,
+    AccessExpr, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectNamePart, Query, SelectItem,
+    SetExpr, Spanned, TableFactor, Value, VisitMut, VisitorMut,
 };
+
+use crate::parse::statement::Name;
 
 /// A copy of `query` in the spellings that DataFusion binds.
 pub fn normalized(query: &Query) -> Query {
     let mut query = query.clone();
     let _ = query.visit(&mut Spellings);
     query
+}
+
+/// A copy of `query` whose SELECT items have distinct names: an INSERT takes its columns by position,
+/// and DataFusion tells them apart by name.
+pub fn with_distinct_names(query: &Query) -> Query {
+    let mut query = query.clone();
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        let mut seen = BTreeSet::new();
+        for (n, item) in select.projection.iter_mut().enumerate() {
+            let (expr, name) = match item {
+                SelectItem::UnnamedExpr(expr) => (expr.clone(), name_of(expr)),
+                SelectItem::ExprWithAlias { expr, alias } => (expr.clone(), Name::of(alias).text),
+                _ => continue,
+            };
+            if !seen.insert(name) {
+                let mut alias = Ident::with_quote('"', format!("column {}", n + 1));
+                alias.span = expr.span();
+                *item = SelectItem::ExprWithAlias { expr, alias };
+            }
+        }
+    }
+    query
+}
+
+fn name_of(expr: &Expr) -> String {
+    match expr {
+        Expr::Identifier(ident) => Name::of(ident).text,
+        Expr::CompoundIdentifier(parts) => parts
+            .last()
+            .map(|ident| Name::of(ident).text)
+            .unwrap_or_default(),
+        other => other.to_string().to_lowercase(),
+    }
 }
 
 pub fn normalize_expr(expr: &mut Expr) {

@@ -13,7 +13,6 @@ use datafusion::sql::sqlparser::ast::Query;
 use super::ast::normalized;
 use super::blame::{blame, faults_of_parts};
 use super::context::{BindContext, Scope};
-use super::presentable::presentable;
 use super::stream_table::StreamTable;
 use super::view::{plan_normalized, rename};
 use crate::error::Fault;
@@ -40,9 +39,7 @@ pub fn bind_view(query: &Query, names: &[String], scope: &Scope<'_>) -> Result<B
     let mut faults = refuse(&query);
     let context = BindContext::new(scope);
     let checked = checked_plan(&context, query.clone());
-    let plan = checked
-        .and_then(|plan| rename(plan, names).map_err(Fault::from_datafusion))
-        .and_then(presentable);
+    let plan = checked.and_then(|plan| rename(plan, names).map_err(Fault::from_datafusion));
     match plan {
         Ok(plan) if faults.is_empty() => {
             check_names(&plan).map_err(|fault| vec![blame(&query, fault, &|_| None)])?;

@@ -18,7 +18,7 @@ impl StatementParser<'_> {
             return self.unsupported("temporary tables and views are");
         }
         if self.at_words(&["materialized"]) {
-            return self.unsupported("materialized views are");
+            return self.unsupported_yet("materialized views are");
         }
         if self.take_words(&["view"]) {
             return self.parse_create_view(or_replace);
@@ -247,7 +247,7 @@ impl StatementParser<'_> {
     pub(super) fn parse_drop(&mut self) -> Result<Statement> {
         self.expect_words(&["drop"])?;
         if self.at_words(&["materialized"]) {
-            return self.unsupported("materialized views are");
+            return self.unsupported_yet("materialized views are");
         }
         let kind = if self.take_words(&["view"]) {
             DropKind::View

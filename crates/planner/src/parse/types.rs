@@ -12,6 +12,8 @@ impl StatementParser<'_> {
         } else if self.at_words(&["array"]) && self.parser.peek_nth_token_ref(1).token == Token::Lt
         {
             self.parse_angle_array()?
+        } else if self.at_words(&["map"]) && self.parser.peek_nth_token_ref(1).token == Token::Lt {
+            return self.parse_map();
         } else {
             return self.upstream(|p| p.parse_data_type());
         };
@@ -30,6 +32,16 @@ impl StatementParser<'_> {
         Ok(DataType::Array(ArrayElemTypeDef::AngleBracket(Box::new(
             element,
         ))))
+    }
+
+    fn parse_map(&mut self) -> Result<DataType> {
+        self.expect_words(&["map"])?;
+        self.expect(&Token::Lt)?;
+        let key = self.parse_type()?;
+        self.expect(&Token::Comma)?;
+        let value = self.parse_type()?;
+        self.expect_closing_angle()?;
+        Ok(DataType::Map(Box::new(key), Box::new(value)))
     }
 
     fn parse_struct(&mut self) -> Result<DataType> {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::{BoundOutcome, ScriptBinder};
 use crate::bind::Scope;
-use crate::bind::{BoundQuery, RelationKind, assign, bind_view, result_schema};
+use crate::bind::{
+    Assignment, BoundQuery, Places, RelationKind, bind_view, presentable, result_schema,
+};
 use crate::catalog::{Relation, ViewDef};
 use crate::declare::declare;
 use crate::error::{Fault, FaultKind, Position};
@@ -50,7 +52,7 @@ impl ScriptBinder {
         position: Position,
     ) -> Result<(Relation, BoundQuery), Vec<Fault>> {
         let query = create.query.as_deref().expect("asked for by the caller");
-        let plan = self.bind_query(query)?.plan;
+        let plan = presentable(self.bind_query(query)?.plan).map_err(|fault| vec![fault])?;
         let relation = declare(create, Some(&result_schema(&plan)), self.registry.as_ref())?;
         let (def, kind) = match &relation {
             Relation::Table(def) => (Arc::clone(def), RelationKind::Table),
@@ -69,7 +71,13 @@ impl ScriptBinder {
         if kind == RelationKind::Table {
             self.check_options(&def, thalweg_dataflow::options::Direction::Sink)?;
         }
-        let plan = assign(plan, &def, &[], position)?;
+        let assignment = Assignment {
+            table: &def,
+            names: &[],
+            places: Places::of_query(query),
+            at: position,
+        };
+        let plan = assignment.assign(plan)?;
         let sink = self.sink(&def, kind).map_err(|fault| vec![fault])?;
         Ok((
             relation,

@@ -40,7 +40,6 @@ SELECT v.url FROM visits v JOIN visits w ON v.user_id = w.user_id ORDER BY 1;
 SELECT url || 'unterminated FROM visits;
 ",
         expect![[r#"
-            table "orders" needs the option 'bootstrap_servers' at 2:14 · hint: brokers to begin with (text)
             type "INTT" does not exist at 3:8 · hint: did you mean INT?
             unknown option 'bootstrap_server' of connector 'kafka' with format 'json' at 7:30 · hint: did you mean 'bootstrap_servers'?
             option 'idle_timeout': '5' has no unit; write for example '5 seconds' at 10:73

@@ -223,7 +223,7 @@ fn syntax_faults_say_what_was_expected_and_where() {
             CREATE TABLE a.b (x INT)
                 "a.b" is qualified, and there are no schemas at 1:14
             CREATE MATERIALIZED VIEW v AS SELECT 1
-                materialized views are not supported at 1:8
+                materialized views are not supported yet at 1:8
             CREATE TEMP TABLE t (a INT)
                 temporary tables and views are not supported at 1:8
             CREATE OR REPLACE TABLE t (a INT)
@@ -233,7 +233,7 @@ fn syntax_faults_say_what_was_expected_and_where() {
             DROP TABLE t CASCADE
                 DROP … CASCADE is not supported at 1:14
             DROP MATERIALIZED VIEW v
-                materialized views are not supported at 1:6
+                materialized views are not supported yet at 1:6
             SET x
                 expected "=" or TO, found the end of the statement at 1:6
             SET x = NULL
@@ -257,9 +257,9 @@ fn syntax_faults_say_what_was_expected_and_where() {
             SELECT 'abc
                 unterminated string literal at 1:8
             SELECT "abc
-                expected close delimiter '"' before EOF. at 1:8
+                unterminated quoted identifier at 1:8
             SELECT /* abc
-                unexpected EOF while in a multi-line comment at 1:14
+                unterminated comment at 1:14
             SELECT ((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((1))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))
                 the statement is nested too deeply at 1:1
         "#]],
