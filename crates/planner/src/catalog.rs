@@ -89,7 +89,7 @@ pub enum ColumnOrigin {
     /// `METADATA FROM 'key'`.
     Metadata(String),
     /// `GENERATED ALWAYS AS (expr)`: computed from the other columns on reading, never written.
-    Generated(ast::Expr),
+    Generated(Box<ast::Expr>),
 }
 
 #[derive(Debug, Clone)]

@@ -31,11 +31,11 @@ impl Fixtures {
     pub fn replace(&self, def: &Arc<TableDef>) -> Result<Arc<TableDef>, Fault> {
         match self.paths.get(&def.name) {
             None => Ok(Arc::clone(def)),
-            Some(path) => self.from_file(def, path).map(Arc::new),
+            Some(path) => self.recorded(def, path).map(Arc::new),
         }
     }
 
-    fn from_file(&self, def: &TableDef, path: &str) -> Result<TableDef, Fault> {
+    fn recorded(&self, def: &TableDef, path: &str) -> Result<TableDef, Fault> {
         let invalid = |message: String| Fault::new(FaultKind::InvalidOption, message);
         let connector = self.registry.connector(CONNECTOR).ok_or_else(|| {
             invalid(format!(

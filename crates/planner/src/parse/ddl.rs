@@ -241,7 +241,7 @@ impl StatementParser<'_> {
         self.expect(&Token::RParen)?;
         // Both spellings mean the same: it is computed on reading and never written.
         let _ = self.take_words(&["stored"]) || self.take_words(&["virtual"]);
-        Ok(OriginClause::Generated(expr))
+        Ok(OriginClause::Generated(Box::new(expr)))
     }
 
     pub(super) fn parse_drop(&mut self) -> Result<Statement> {

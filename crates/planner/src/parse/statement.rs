@@ -81,7 +81,7 @@ pub struct ColumnClause {
 pub enum OriginClause {
     Physical,
     Metadata { key: String, position: Position },
-    Generated(Expr),
+    Generated(Box<Expr>),
 }
 
 #[derive(Debug, Clone)]
