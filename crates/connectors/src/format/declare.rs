@@ -5,8 +5,10 @@ use thalweg_dataflow::options::{
     Direction, FormatDecl, OptionDecl, OptionFault, OptionKind, Options,
 };
 
+use super::parquet;
+
 /// Every format.
-pub static FORMATS: &[FormatDecl] = &[JSON, DEBEZIUM_JSON, RAW_STRING];
+pub static FORMATS: &[FormatDecl] = &[JSON, DEBEZIUM_JSON, PARQUET, RAW_STRING];
 
 const UNSTRUCTURED: &str = "json.unstructured";
 
@@ -63,6 +65,23 @@ const DEBEZIUM_JSON: FormatDecl = FormatDecl {
     can_write: true,
     takes_updates: true,
     reads_changelog: true,
+};
+
+const PARQUET: FormatDecl = FormatDecl {
+    name: "parquet",
+    meaning: "Apache Parquet files. Columns are found by name, and converted where their values allow it: a row with one \
+              that cannot be kept exactly is a bad record. (A number becomes the nearest REAL or DOUBLE.) A file that is \
+              being written can be read when it is complete.",
+    options: &[OptionDecl::optional(
+        parquet::COMPRESSION,
+        OptionKind::Choice(parquet::COMPRESSIONS),
+        Some("zstd"),
+        "How the columns of a file that is written are compressed.",
+    )],
+    can_read: true,
+    can_write: true,
+    takes_updates: false,
+    reads_changelog: false,
 };
 
 const RAW_STRING: FormatDecl = FormatDecl {

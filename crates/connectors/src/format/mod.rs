@@ -16,6 +16,7 @@ mod fault;
 mod gather;
 pub mod json;
 mod lines;
+pub mod parquet;
 pub mod raw_string;
 mod value;
 
@@ -51,6 +52,10 @@ pub fn encoder(
     match format {
         "json" => Ok(Box::new(json::JsonEncoder::new(schema, options)?)),
         "debezium_json" => Ok(Box::new(json::DebeziumEncoder::new(schema, options)?)),
+        "parquet" => Ok(Box::new(parquet::ParquetEncoder::new(
+            options,
+            schema.clone(),
+        )?)),
         "raw_string" => Ok(Box::new(raw_string::RawEncoder)),
         other => Err(unknown(other, "written")),
     }
