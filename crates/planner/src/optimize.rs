@@ -9,7 +9,6 @@ use datafusion::optimizer::decorrelate_predicate_subquery::DecorrelatePredicateS
 use datafusion::optimizer::eliminate_cross_join::EliminateCrossJoin;
 use datafusion::optimizer::eliminate_duplicated_expr::EliminateDuplicatedExpr;
 use datafusion::optimizer::eliminate_filter::EliminateFilter;
-use datafusion::optimizer::eliminate_group_by_constant::EliminateGroupByConstant;
 use datafusion::optimizer::eliminate_join::EliminateJoin;
 use datafusion::optimizer::eliminate_outer_join::EliminateOuterJoin;
 use datafusion::optimizer::extract_equijoin_predicate::ExtractEquijoinPredicate;
@@ -40,6 +39,7 @@ pub fn optimize(plan: LogicalPlan, functions: &Functions) -> Result<LogicalPlan>
 ///
 /// - `replace_distinct_aggregate` plans DISTINCT ON by a sort in mid-plan;
 /// - `push_down_limit` and `eliminate_limit` put limits into scans, where a changelog cannot have them;
+/// - `eliminate_group_by_constant` fails where one key is computed from another (GROUP BY a, CAST(a AS TEXT));
 /// - `single_distinct_aggregation_to_group_by` makes two aggregates of one, with keyed state for each;
 /// - `common_sub_expression_eliminate`, `extract_leaf_expressions` and `push_down_leaf_projections` change
 ///   the shape of the plan with every detail of the query, and with it the names of its state;
@@ -61,7 +61,6 @@ fn rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         Arc::new(FilterNullJoinKeys::default()),
         Arc::new(EliminateOuterJoin::new()),
         Arc::new(PushDownFilter::new()),
-        Arc::new(EliminateGroupByConstant::new()),
         Arc::new(OptimizeProjections::new()),
     ]
 }
