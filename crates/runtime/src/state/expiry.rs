@@ -86,12 +86,7 @@ impl ExpiryIndex {
     /// Takes out the entries whose deadline lies before `now`, in its order: vnode and key bytes. The caller
     /// looks at each key, and schedules those anew that were seen since.
     pub fn due(&mut self, now: i64) -> Result<Vec<(u8, Vec<u8>)>, RuntimeError> {
-        for (bucket, entries) in std::mem::take(&mut self.handed_over) {
-            self.stored
-                .entry(bucket)
-                .or_default()
-                .extend(entries.iter().map(|e| e.vnode));
-        }
+        self.count_on_the_last_commit();
         self.load(self.bucket(now))?;
         let mut due = Vec::new();
         while self
@@ -150,8 +145,18 @@ impl ExpiryIndex {
         Ok(())
     }
 
+    /// What was handed over before is in the store by now.
+    fn count_on_the_last_commit(&mut self) {
+        for (bucket, entries) in std::mem::take(&mut self.handed_over) {
+            let vnodes = entries.iter().map(|e| e.vnode);
+            self.stored.entry(bucket).or_default().extend(vnodes);
+        }
+    }
+
     /// Hands over what changed since the last commit.
     pub fn write_changes(&mut self, writes: &mut StateWrites) {
+        // Nothing asked for what is due since then, as long as time is not known.
+        self.count_on_the_last_commit();
         writes.append(&std::mem::take(&mut self.writes));
         self.handed_over = std::mem::take(&mut self.fresh);
     }
@@ -208,6 +213,16 @@ mod tests {
             .into_iter()
             .map(|(_, key)| String::from_utf8(key).unwrap())
             .collect()
+    }
+
+    #[test]
+    fn keys_committed_long_before_time_is_known_still_come_due() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut index = index(&dir);
+        index.schedule(0, b"a", 10);
+        commit(&mut index, 1);
+        commit(&mut index, 2);
+        assert_eq!(due(&mut index, 6411), ["a"]);
     }
 
     #[test]

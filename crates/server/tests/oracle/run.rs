@@ -127,7 +127,12 @@ impl<'a> Subject<'a> {
             .answers(input, &progress)
             .await
             .map_err(|e| Failure::Model(format!("{e:#}")))?;
-        check(&record, &answers, self.expiring).map_err(Failure::Wrong)
+        check(&record, &answers, self.expiring).map_err(|what| {
+            Failure::Wrong(format!(
+                "{what}\n  rows read by split at each cut: {:?}",
+                record.cuts
+            ))
+        })
     }
 }
 

@@ -54,6 +54,11 @@ fn inputs(input: &Input) -> Vec<Input> {
         changed.reading.parallel_sink = false;
         found.push(changed);
     }
+    if input.reading.state_memory < 1 << 30 {
+        let mut changed = input.clone();
+        changed.reading.state_memory = 1 << 30;
+        found.push(changed);
+    }
     if input.reading.cuts != Cuts::Rows(1000) {
         let mut changed = input.clone();
         changed.reading.cuts = Cuts::Rows(1000);
@@ -136,12 +141,16 @@ fn rels(rel: &Rel) -> Vec<Rel> {
         }
         Rel::Group(g) => {
             let rebuilt = |g: Group| Rel::Group(Box::new(g));
-            found.extend(shorter(&g.keys, 0).into_iter().map(|keys| {
-                rebuilt(Group {
-                    keys,
-                    ..(**g).clone()
-                })
-            }));
+            found.extend(
+                shorter(&g.keys, usize::from(g.ttl.is_some()))
+                    .into_iter()
+                    .map(|keys| {
+                        rebuilt(Group {
+                            keys,
+                            ..(**g).clone()
+                        })
+                    }),
+            );
             found.extend(shorter(&g.calls, 0).into_iter().map(|calls| {
                 rebuilt(Group {
                     calls,
