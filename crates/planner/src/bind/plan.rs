@@ -18,6 +18,7 @@ use super::view::{plan_normalized, rename};
 use crate::error::Fault;
 use crate::functions::Functions;
 use crate::refuse::refuse;
+use crate::rewrite;
 
 /// A query's plan, and the relations that it names, through views too.
 pub struct Bound {
@@ -66,6 +67,7 @@ pub fn bind_view(query: &Query, names: &[String], scope: &Scope<'_>) -> Result<B
 /// as `SqlToRel` gives it; what checking made of it is thrown away.
 fn checked_plan(context: &BindContext<'_>, query: Query) -> Result<LogicalPlan, Fault> {
     let plan = plan_normalized(context, query).map_err(Fault::from_datafusion)?;
+    rewrite::check(&plan)?;
     check_types(plan.clone()).map_err(Fault::from_datafusion)?;
     Ok(plan)
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::Field;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, Result};
+use datafusion::common::{Column, DFSchema, DataFusionError, Result};
 use datafusion::functions::core::expr_fn::named_struct;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Projection, lit};
 use thalweg_dataflow::plan::Window;
@@ -41,6 +41,22 @@ pub(super) fn rewrite(plan: LogicalPlan, streams: &Streams) -> Result<LogicalPla
         }
     })?;
     Ok(rewritten.data)
+}
+
+/// Whether every call of a window function describes a window.
+pub(super) fn check_calls(plan: &LogicalPlan) -> Result<(), Fault> {
+    let walk = plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|e| match window_call(e) {
+                Some(call) => call
+                    .window()
+                    .map(|_| TreeNodeRecursion::Jump)
+                    .map_err(DataFusionError::from),
+                None => Ok(TreeNodeRecursion::Continue),
+            })
+        })
+    });
+    walk.map(|_| ()).map_err(Fault::from_datafusion)
 }
 
 /// A window in FROM, now that the streams below it are known.

@@ -20,20 +20,20 @@ fn windows() {
     check(
         "SELECT count(*) FROM orders GROUP BY tumble(interval '1 month')",
         expect![[r#"
-        InvalidType: the width of tumble(): months and years have no exact length; use days or hours at 1:1 · hint: write for example interval '10 seconds'
-    "#]],
+            InvalidType: the width of tumble(): months and years have no exact length; use days or hours at 1:38 · hint: write for example interval '10 seconds'
+        "#]],
     );
     check(
         "SELECT count(*) FROM orders GROUP BY hop(interval '1 minute', interval '0 seconds')",
         expect![[r#"
-        InvalidType: the width of hop() must be above zero at 1:1
-    "#]],
+            InvalidType: the width of hop() must be above zero at 1:38
+        "#]],
     );
     check(
         "SELECT count(*) FROM orders GROUP BY hop(interval '1 minute')",
         expect![[r#"
-        UndefinedFunction: hop() takes two arguments, the slide and the width; here are 1 at 1:1 · hint: write hop(interval '2 seconds', interval '10 seconds')
-    "#]],
+            UndefinedFunction: hop() takes two arguments, the slide and the width; here are 1 at 1:38 · hint: write hop(interval '2 seconds', interval '10 seconds')
+        "#]],
     );
     check(
         "SELECT tumble(interval '1 minute') FROM orders",
@@ -90,14 +90,14 @@ fn the_clock_and_chance() {
     check(
         "SELECT count(*) FROM orders WHERE event_time > now() - interval '1 hour'",
         expect![[r#"
-        NotStreamable: now() has no fixed value in a query that runs for ever at 1:1 · hint: use the event time of the rows, or a literal such as timestamp '2024-01-01'
-    "#]],
+            NotStreamable: now() has no fixed value in a query that runs for ever at 1:35 · hint: use the event time of the rows, or a literal such as timestamp '2024-01-01'
+        "#]],
     );
     check(
         "SELECT current_date AS d, order_id FROM orders",
         expect![[r#"
-        NotStreamable: current_date() has no fixed value in a query that runs for ever at 1:1 · hint: use the event time of the rows, or a literal such as timestamp '2024-01-01'
-    "#]],
+            NotStreamable: current_date() has no fixed value in a query that runs for ever at 1:8 · hint: use the event time of the rows, or a literal such as timestamp '2024-01-01'
+        "#]],
     );
     check(
         "SELECT n, random() AS r FROM (SELECT customer_id, count(*) AS n FROM orders GROUP BY customer_id)",
