@@ -181,7 +181,8 @@ impl Groups {
             return Ok(());
         }
         let columns = self.values.decode(rows.iter().map(Vec::as_slice))?;
-        self.accumulators.restore(&found, &self.keys, &columns[2..])?;
+        self.accumulators
+            .restore(&found, &self.keys, &columns[2..])?;
         let counts = columns[0].as_primitive::<Int64Type>();
         let seen = columns[1].as_primitive::<Int64Type>();
         for (i, &slot) in found.iter().enumerate() {
