@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, FixedSizeBinaryArray, Int64Array,
-    PrimitiveArray,
+    ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, FixedSizeBinaryArray, Float64Array,
+    Int64Array, PrimitiveArray,
 };
 use arrow::buffer::{Buffer, NullBuffer};
 use arrow::datatypes::*;
@@ -133,6 +133,16 @@ impl<T, const N: usize> ExactSums<T, N> {
         Ok(Arc::new(array.with_data_type(self.output.clone())))
     }
 
+    /// Averages of integers, whose sum is exact before it becomes a double.
+    fn averages(&self, slots: &[u32]) -> Result<Float64Array, RuntimeError> {
+        let average = |&slot: &u32| {
+            let cell = &self.cells[slot as usize];
+            let sum = cell.sum.to_i128().ok_or_else(|| self.overflow())?;
+            Ok((cell.n != 0).then(|| sum as f64 / cell.n as f64))
+        };
+        slots.iter().map(average).collect()
+    }
+
     fn overflow(&self) -> RuntimeError {
         RuntimeError::Overflow(format!("{} leaves the range of {}", self.name, self.output))
     }
@@ -222,6 +232,7 @@ where
                 w.to_i256()
                     .filter(|&v| Decimal256Type::is_valid_decimal_precision(v, p))
             }),
+            DataType::Float64 => Ok(Arc::new(self.averages(slots)?)),
             DataType::Duration(TimeUnit::Second) => narrow!(DurationSecondType),
             DataType::Duration(TimeUnit::Millisecond) => narrow!(DurationMillisecondType),
             DataType::Duration(TimeUnit::Microsecond) => narrow!(DurationMicrosecondType),

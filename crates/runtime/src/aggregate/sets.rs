@@ -34,14 +34,22 @@ pub(super) enum Kind {
     Recompute(Arc<AggregateFunctionExpr>),
 }
 
-/// Whether a call keeps its values. Besides those that are planned so, functions that need their rows in
-/// order: batches come in any.
+/// Whether a call keeps its values. Besides those that are planned so: functions that need their rows in
+/// order, since batches come in any; and DISTINCT where the values that come are enough to go by, since
+/// DataFusion's accumulators tell zeros and NaNs apart that are one value (semantics 4.6).
 pub(super) fn keeps_values(call: &AggregateCall) -> bool {
+    let function = &call.function;
     match call.state {
         AggregateState::Multiset => true,
-        AggregateState::Accumulator => call.function.order_sensitivity().hard_requires(),
+        AggregateState::Accumulator => {
+            function.order_sensitivity().hard_requires() || is_distinct_column(function)
+        }
         AggregateState::Columns(_) => false,
     }
+}
+
+fn is_distinct_column(function: &AggregateFunctionExpr) -> bool {
+    function.is_distinct() && column_aggregate(function.fun().name()).is_some()
 }
 
 impl Kind {

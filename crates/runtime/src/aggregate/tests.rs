@@ -6,6 +6,7 @@ mod stored;
 use arrow::array::{Array, ArrayRef, UInt32Array};
 use arrow::compute::take_record_batch;
 use arrow::datatypes::DataType;
+use arrow::record_batch::RecordBatch;
 use datafusion::functions_aggregate as f;
 use datafusion::logical_expr::AggregateUDF;
 use rand::rngs::StdRng;
@@ -325,6 +326,45 @@ fn rule_4_8_an_exact_sum_that_does_not_fit_is_an_error_and_not_before() {
     assert!(matches!(sum.evaluate(&[0]), Err(RuntimeError::Overflow(_))));
     sum.update(&[0], &values(&[1]), None, Some(&[-1])).unwrap();
     assert_eq!(&sum.evaluate(&[0]).unwrap(), &values(&[i64::MAX])[0]);
+}
+
+#[test]
+fn averages_of_integers_are_of_the_exact_sum() {
+    let call = call(
+        f::average::avg_udaf(),
+        vec![FLOAT],
+        AggregateState::Columns(C::Avg),
+    );
+    let integers = Schema::new(vec![Field::new("c0", DataType::Int64, true); 2]);
+    let mut avg = create(&call, &integers).unwrap();
+    avg.resize(2);
+    let values: ArrayRef = Arc::new(arrow::array::Int64Array::from(vec![i64::MAX, 4, i64::MAX]));
+    avg.update(&[0, 0, 0], &[values], None, Some(&[1, 1, -1]))
+        .unwrap();
+    let expected: ArrayRef = Arc::new(arrow::array::Float64Array::from(vec![Some(4.0), None]));
+    assert_eq!(&avg.evaluate(&[0, 1]).unwrap(), &expected);
+}
+
+#[test]
+fn rule_4_6_zeros_are_one_distinct_value_and_so_are_nans() {
+    let floats = [0.0, -0.0, f64::NAN, -f64::NAN];
+    for state in [AggregateState::Multiset, AggregateState::Accumulator] {
+        let call = AggregateCall {
+            state,
+            ..distinct(f::count::count_udaf(), FLOAT)
+        };
+        let mut accumulators = Accumulators::new(&[call], &model::schema()).unwrap();
+        accumulators.resize(1);
+        let mut columns = pool(&mut StdRng::seed_from_u64(1))
+            .slice(0, 4)
+            .columns()
+            .to_vec();
+        columns[FLOAT] = Arc::new(arrow::array::Float64Array::from(floats.to_vec()));
+        let rows = RecordBatch::try_new(Arc::new(model::schema()), columns).unwrap();
+        accumulators.update(&[0; 4], &rows, None).unwrap();
+        let expected: ArrayRef = Arc::new(arrow::array::Int64Array::from(vec![2]));
+        assert_eq!(accumulators.evaluate(&[0]).unwrap(), [expected]);
+    }
 }
 
 #[test]
