@@ -26,7 +26,7 @@ impl Fault {
     pub fn duplicate_column(name: &str) -> Self {
         let fault = Self::new(
             FaultKind::DuplicateObject,
-            format!("the query gives two columns named \"{name}\""),
+            format!("column \"{name}\" is ambiguous: the query gives two of that name"),
         );
         fault.hint("name one of them otherwise with AS")
     }

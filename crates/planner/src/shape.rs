@@ -15,7 +15,9 @@ pub fn plain(expr: &ExprRef) -> Option<usize> {
 
 /// The column whose values `expr` tells apart as well as the column itself does: it, or a lossless cast.
 pub fn kept(expr: &ExprRef, schema: &Schema) -> Option<usize> {
-    let Some(cast) = expr.downcast_ref::<CastExpr>() else { return plain(expr) };
+    let Some(cast) = expr.downcast_ref::<CastExpr>() else {
+        return plain(expr);
+    };
     let from = cast.expr().data_type(schema).ok()?;
     kept(cast.expr(), schema).filter(|_| is_injective(&from, cast.cast_type()))
 }
@@ -36,7 +38,9 @@ fn is_injective(from: &DataType, to: &DataType) -> bool {
 
 /// `expr` without casts that only put a time zone to instants, alone or in a struct, or take it away.
 pub fn without_zone<'a>(expr: &'a ExprRef, schema: &Schema) -> &'a ExprRef {
-    let Some(cast) = expr.downcast_ref::<CastExpr>() else { return expr };
+    let Some(cast) = expr.downcast_ref::<CastExpr>() else {
+        return expr;
+    };
     match cast.expr().data_type(schema) {
         Ok(from) if same_instants(&from, cast.cast_type()) => without_zone(cast.expr(), schema),
         _ => expr,
@@ -48,7 +52,9 @@ fn same_instants(from: &DataType, to: &DataType) -> bool {
         (DataType::Timestamp(a, _), DataType::Timestamp(b, _)) => a == b,
         (DataType::Struct(from), DataType::Struct(to)) => {
             from.len() == to.len()
-                && from.iter().zip(to).all(|(a, b)| a.name() == b.name() && same_instants(a.data_type(), b.data_type()))
+                && from.iter().zip(to).all(|(a, b)| {
+                    a.name() == b.name() && same_instants(a.data_type(), b.data_type())
+                })
         }
         _ => false,
     }

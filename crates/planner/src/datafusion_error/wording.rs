@@ -269,7 +269,7 @@ mod tests {
             ),
             (
                 "Projections require unique expression names but the expression \"t.a\" at position 0 and \"t.a\" at position 1 have the same name.",
-                "the query gives two columns named \"a\" · hint: name one of them otherwise with AS",
+                "column \"a\" is ambiguous: the query gives two of that name · hint: name one of them otherwise with AS",
             ),
         ] {
             assert_eq!(planning(theirs).to_string(), ours);

@@ -12,7 +12,6 @@ use crate::error::{Fault, FaultKind, Position};
 impl StatementParser<'_> {
     pub(super) fn parse_create(&mut self) -> Result<Statement> {
         self.expect_words(&["create"])?;
-        let replace_position = self.position();
         let or_replace = self.take_words(&["or", "replace"]);
         if self.at_words(&["temp"]) || self.at_words(&["temporary"]) {
             return self.unsupported("temporary tables and views are");
@@ -22,14 +21,6 @@ impl StatementParser<'_> {
         }
         if self.take_words(&["view"]) {
             return self.parse_create_view(or_replace);
-        }
-        if or_replace {
-            return Err(Fault::new(
-                FaultKind::Unsupported,
-                "OR REPLACE of anything but a view is not supported",
-            )
-            .at(Some(replace_position))
-            .hint("DROP TABLE it first"));
         }
         let role = if self.take_words(&["table"]) {
             None
@@ -43,7 +34,7 @@ impl StatementParser<'_> {
         } else {
             return self.expected("TABLE, SOURCE, SINK or VIEW");
         };
-        self.parse_create_table(role)
+        self.parse_create_table(role, or_replace)
     }
 
     fn parse_create_view(&mut self, or_replace: bool) -> Result<Statement> {
@@ -66,11 +57,12 @@ impl StatementParser<'_> {
         }))
     }
 
-    fn parse_create_table(&mut self, role: Option<Role>) -> Result<Statement> {
+    fn parse_create_table(&mut self, role: Option<Role>, or_replace: bool) -> Result<Statement> {
         let if_not_exists = self.take_words(&["if", "not", "exists"]);
         let name = self.parse_relation_name()?;
         let mut table = CreateTable {
             name,
+            or_replace,
             if_not_exists,
             role,
             columns: Vec::new(),

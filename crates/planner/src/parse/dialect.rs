@@ -96,7 +96,6 @@ impl Dialect for StreamDialect {
         supports_load_extension,
         supports_named_fn_args_with_colon_operator,
         supports_named_fn_args_with_expr_name,
-        supports_empty_projections,
         supports_nested_comments,
         supports_string_escape_constant,
         supports_numeric_literal_underscores,

@@ -51,6 +51,7 @@ impl From<Location> for Position {
 #[derive(Debug, Clone)]
 pub struct CreateTable {
     pub name: Name,
+    pub or_replace: bool,
     pub if_not_exists: bool,
     /// Which way `CREATE SOURCE` and `CREATE SINK` restrict the table.
     pub role: Option<Role>,

@@ -20,11 +20,15 @@ impl ScriptBinder {
         position: Position,
     ) -> Result<BoundOutcome, Vec<Fault>> {
         if let Some(existing) = self.existing(&create.name) {
-            return if create.if_not_exists {
-                Ok(BoundOutcome::Done("CREATE TABLE"))
-            } else {
-                Err(vec![existing])
-            };
+            match self.out.catalog.relations.get(&create.name.text) {
+                _ if create.if_not_exists => return Ok(BoundOutcome::Done("CREATE TABLE")),
+                Some(Relation::Table(_) | Relation::Stream(_)) if create.or_replace => {
+                    self.check_unused(&create.name, "replaced")?;
+                    self.checked
+                        .retain(|(checked, _)| *checked != create.name.text);
+                }
+                _ => return Err(vec![existing]),
+            }
         }
         self.option_positions.add(create);
         if create.query.is_none() {

@@ -220,6 +220,9 @@ fn faults_of_create_table() {
         &[
             "CREATE TABLE orders (a INT) WITH (connector = 'blackhole')",
             "CREATE TABLE IF NOT EXISTS orders (a INT) WITH (connector = 'blackhole')",
+            "CREATE OR REPLACE TABLE orders (a INT) WITH (connector = 'blackhole'); SELECT a FROM orders",
+            "CREATE VIEW v AS SELECT * FROM orders; CREATE OR REPLACE TABLE orders (a INT) WITH (connector = 'blackhole')",
+            "CREATE VIEW v AS SELECT 1; CREATE OR REPLACE TABLE v (a INT) WITH (connector = 'blackhole')",
             "CREATE TABLE t (a INT, A TEXT) WITH (connector = 'blackhole')",
             "CREATE TABLE t WITH (connector = 'kafka', bootstrap_servers = 'b', topic = 't')",
             "CREATE TABLE t ()",
@@ -272,6 +275,12 @@ fn faults_of_create_table() {
             CREATE TABLE orders (a INT) WITH (connector = 'blackhole')
                 table "orders" already exists at 1:14 · hint: it was created at 2:18
             CREATE TABLE IF NOT EXISTS orders (a INT) WITH (connector = 'blackhole')
+            CREATE OR REPLACE TABLE orders (a INT) WITH (connector = 'blackhole'); SELECT a FROM orders
+                table "orders" is written, not read at 1:86 · hint: connector 'blackhole' or the table's type does not allow reading
+            CREATE VIEW v AS SELECT * FROM orders; CREATE OR REPLACE TABLE orders (a INT) WITH (connector = 'blackhole')
+                "orders" cannot be replaced: view "v" reads it at 1:64 · hint: DROP VIEW v first
+            CREATE VIEW v AS SELECT 1; CREATE OR REPLACE TABLE v (a INT) WITH (connector = 'blackhole')
+                view "v" already exists at 1:52 · hint: it was created at 15:13
             CREATE TABLE t (a INT, A TEXT) WITH (connector = 'blackhole')
                 column "a" is declared twice at 1:24
             CREATE TABLE t WITH (connector = 'kafka', bootstrap_servers = 'b', topic = 't')
@@ -371,7 +380,7 @@ fn faults_of_create_table() {
             CREATE TABLE t (a INT) WITH (connector = 'blackhole') AS SELECT 1
                 columns of CREATE TABLE … AS come from its query at 1:17 · hint: leave them out, or use CREATE TABLE and INSERT INTO
             CREATE TABLE t WITH (connector = 'blackhole') AS SELECT 1 AS a, 2 AS a
-                the query gives two columns named "a" at 1:65 · hint: name one of them otherwise with AS
+                column "a" is ambiguous: the query gives two of that name at 1:65 · hint: name one of them otherwise with AS
             CREATE TABLE t WITH (connector = 'impulse', event_rate = 1) AS SELECT 1 AS a
                 table "t" cannot be written, so a query cannot fill it at 1:14
             CREATE TABLE t (PRIMARY KEY (b)) WITH (connector = 'blackhole') AS SELECT 1 AS a
@@ -408,7 +417,7 @@ fn faults_of_views_and_drop() {
             CREATE VIEW v (a, b) AS SELECT 1
                 the view names 2 columns, but its query has 1 at 1:1
             CREATE VIEW v (a, a) AS SELECT 1, 2
-                the query gives two columns named "a" at 1:1 · hint: name one of them otherwise with AS
+                column "a" is ambiguous: the query gives two of that name at 1:1 · hint: name one of them otherwise with AS
             CREATE VIEW orders AS SELECT 1
                 table "orders" already exists at 1:13 · hint: it was created at 2:18
             CREATE VIEW v AS SELECT 1; CREATE VIEW v AS SELECT 2

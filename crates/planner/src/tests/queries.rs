@@ -284,7 +284,7 @@ fn binding_faults() {
             SELECT amount AS customer, customer FROM orders
                 column "customer" is ambiguous at 1:1 · hint: name its table before it, as in t.column
             SELECT 1 AS a, 2 AS b, 3 AS a
-                the query gives two columns named "a" at 1:24 · hint: name one of them otherwise with AS
+                column "a" is ambiguous: the query gives two of that name at 1:24 · hint: name one of them otherwise with AS
             SELECT * FROM order
                 table "order" does not exist at 1:15 · hint: did you mean "orders"?
             SELECT * FROM orderz
