@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt;
-use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Runner};
+use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, MakeConnection, Runner};
 use thalweg_server::error::Error;
 use thalweg_server::session::{Session, SessionOptions, StatementResult};
 use thalweg_server::text::{Cells, Kind, kind};
@@ -146,10 +146,29 @@ async fn run_suite(suite: PathBuf, parallelism: usize, update: bool) -> Result<(
             .await;
         return updated.map_err(|e| told(e.to_string()));
     }
-    match tokio::time::timeout(PATIENCE, runner.run_file_async(&suite)).await {
-        Ok(outcome) => outcome.map_err(|e| told(e.to_string())),
+    match tokio::time::timeout(PATIENCE, run_records(&mut runner, &suite)).await {
+        Ok(failures) if failures.is_empty() => Ok(()),
+        Ok(failures) => Err(told(failures.join("\n"))),
         Err(_) => Err(told(format!("did not end within {PATIENCE:?}"))),
     }
+}
+
+/// Runs every record of a suite, also after one that failed.
+async fn run_records<M>(runner: &mut Runner<Database, M>, suite: &Path) -> Vec<String>
+where
+    M: MakeConnection<Conn = Database>,
+{
+    let records = match sqllogictest::parse_file(suite) {
+        Ok(records) => records,
+        Err(e) => return vec![e.to_string()],
+    };
+    let mut failures = Vec::new();
+    for record in records {
+        if let Err(e) = runner.run_async(record).await {
+            failures.push(e.to_string());
+        }
+    }
+    failures
 }
 
 #[test]
