@@ -1,10 +1,13 @@
 //! The functions that SQL may call, and how DataFusion is configured to plan them.
 
+mod to_timestamp;
+
 use std::sync::{Arc, LazyLock};
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::execution::SessionStateDefaults;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::expr_rewriter::FunctionRewrite;
 use datafusion::logical_expr::planner::RelationPlanner;
 use datafusion::optimizer::Analyzer;
@@ -26,14 +29,18 @@ impl Functions {
     }
 
     fn new() -> Self {
+        let config = config();
+        // Functions that depend on the time zone find it here when an expression is lowered.
+        let mut props = ExecutionProps::new();
+        props.config_options = Some(Arc::new(config.clone()));
+        let scalar = SessionStateDefaults::default_scalar_functions();
+        let mended = to_timestamp::mended(&scalar);
         let mut state = SessionStateBuilder::new()
-            .with_config(SessionConfig::from(config()))
+            .with_config(SessionConfig::from(config))
+            .with_execution_props(props)
             .with_scalar_functions(
-                [
-                    SessionStateDefaults::default_scalar_functions(),
-                    window::scalar_udfs(),
-                ]
-                .concat(),
+                // Of two functions with one name the later holds.
+                [scalar, mended, window::scalar_udfs()].concat(),
             )
             .with_higher_order_functions(SessionStateDefaults::default_higher_order_functions())
             .with_aggregate_functions(SessionStateDefaults::default_aggregate_functions())

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
-use datafusion::optimizer::{Optimizer, OptimizerContext, OptimizerRule};
+use datafusion::optimizer::{AnalyzerRule, Optimizer, OptimizerContext, OptimizerRule};
 use datafusion::sql::sqlparser::ast::Query;
 
 use super::ast::normalized;
@@ -63,13 +64,16 @@ pub fn bind_view(query: &Query, names: &[String], scope: &Scope<'_>) -> Result<B
     }
 }
 
-/// The plan of a query whose types have been checked and whose constants can be computed. The plan is
-/// as `SqlToRel` gives it; what checking made of it is thrown away.
+/// The plan of a query whose types have been checked and whose constants can be computed. It has the
+/// casts that bring operands together, for those can change the types of the result, and a sink's casts start
+/// from what the query really gives; what else checking made of it is thrown away.
 fn checked_plan(context: &BindContext<'_>, query: Query) -> Result<LogicalPlan, Fault> {
     let plan = plan_normalized(context, query).map_err(Fault::from_datafusion)?;
     rewrite::check(&plan)?;
     check_types(plan.clone()).map_err(Fault::from_datafusion)?;
-    Ok(plan)
+    TypeCoercion::new()
+        .analyze(plan, Functions::get().config())
+        .map_err(Fault::from_datafusion)
 }
 
 fn check_types(plan: LogicalPlan) -> datafusion::common::Result<()> {

@@ -95,11 +95,11 @@ fn views_are_put_in_place() {
                   SubqueryAlias: b
                     SubqueryAlias: bigger
                       Projection: big.who, big.how_much
-                        Filter: big.how_much > Int64(1000)
+                        Filter: big.how_much > CAST(Int64(1000) AS Float64)
                           SubqueryAlias: big
                             Projection: orders.customer AS who, orders.amount AS how_much
                               Projection: orders.customer, orders.amount
-                                Filter: orders.amount > Int64(100)
+                                Filter: orders.amount > CAST(Int64(100) AS Float64)
                                   TableScan: orders"#]],
     );
 }

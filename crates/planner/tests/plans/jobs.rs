@@ -61,7 +61,9 @@ fn what_queries_have_in_common_is_computed_once() {
                          updating
                        [1] aggregate, as above
            "#]]);
-    check("WITH n AS (SELECT tumble(interval '1 minute') AS w, url, count(*) AS n FROM clicks GROUP BY w, url) SELECT w, url, n FROM n WHERE n > 5 UNION ALL SELECT w, url, n FROM n WHERE n < 2", expect![[r#"
+    check(
+        "WITH n AS (SELECT tumble(interval '1 minute') AS w, url, count(*) AS n FROM clicks GROUP BY w, url) SELECT w, url, n FROM n WHERE n > 5 UNION ALL SELECT w, url, n FROM n WHERE n < 2",
+        expect![[r#"
         job: flush interval 1s
         [9] result: w, url, n
             append-only; window tumble 1m in (w)
@@ -84,8 +86,11 @@ fn what_queries_have_in_common_is_computed_once() {
               [6] filter: count(*) < 2
                   append-only; key (__window_start, url); window tumble 1m in (__window_start, __window_end)
                 [3] project, as above
-    "#]]);
-    check("SELECT random() AS r FROM ticks UNION ALL SELECT random() AS r FROM ticks", expect![[r#"
+    "#]],
+    );
+    check(
+        "SELECT random() AS r FROM ticks UNION ALL SELECT random() AS r FROM ticks",
+        expect![[r#"
         job: flush interval 1s
         [4] result: r
             append-only
@@ -98,12 +103,15 @@ fn what_queries_have_in_common_is_computed_once() {
             [2] project: random() AS r
                 append-only
               [0] source "ticks", as above
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_common_aggregate_with_another_ttl_is_another() {
-    check("SELECT url, count(*) FROM clicks GROUP BY url; SET updating_ttl = '1 hour'; SELECT url, count(*) FROM clicks GROUP BY url", expect![[r#"
+    check(
+        "SELECT url, count(*) FROM clicks GROUP BY url; SET updating_ttl = '1 hour'; SELECT url, count(*) FROM clicks GROUP BY url",
+        expect![[r#"
         job: flush interval 1s
         notice: the row of a group (url) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
         notice: the row of a group (url) leaves the result when no row of the group has come for 1h of event time; SET updating_ttl = '0' before the query keeps it for ever
@@ -122,7 +130,8 @@ fn a_common_aggregate_with_another_ttl_is_another() {
             [3] aggregate by (url): count(*) in columns
                 updating, net; key (url); ttl 1h
               [0] exchange by (url) ← source "clicks", as above
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]

@@ -297,7 +297,9 @@ fn the_same_window_again() {
 
 #[test]
 fn a_window_survives_a_change_of_time_zone() {
-    check("SELECT w, sum(n) FROM (SELECT tumble(interval '1 minute') AS w, count(*) AS n FROM orders GROUP BY w UNION ALL SELECT tumble(interval '1 minute') AS w, count(*) AS n FROM clicks GROUP BY w) GROUP BY w", expect![[r#"
+    check(
+        "SELECT w, sum(n) FROM (SELECT tumble(interval '1 minute') AS w, count(*) AS n FROM orders GROUP BY w UNION ALL SELECT tumble(interval '1 minute') AS w, count(*) AS n FROM clicks GROUP BY w) GROUP BY w",
+        expect![[r#"
         job: flush interval 1s
         [13] result: w, sum(n)
              append-only; key (w); window tumble 1m in (w)
@@ -327,7 +329,8 @@ fn a_window_survives_a_change_of_time_zone() {
                             append-only
                           [0] source "clicks": kafka, json, unbounded; decodes at
                               append-only; event time at; watermark 1s behind; idle after 5m; bad data fails
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
