@@ -4,6 +4,7 @@
 //! only when the commit before it is in the store, so what was handed over at one barrier can be read
 //! back after the next.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray};
@@ -367,9 +368,11 @@ impl Groups {
         if due.is_empty() {
             return Ok(expired);
         }
+        // A key that began anew is in the index once for each of its beginnings.
+        let mut seen: HashSet<u32> = expired.iter().copied().collect();
         let slots = self.recall(&due)?;
         let mut alive = Vec::new();
-        for (key, slot) in due.iter().zip(slots) {
+        for (key, slot) in due.iter().zip(slots).filter(|(_, slot)| seen.insert(*slot)) {
             let high = self.columns.high[slot as usize];
             match high != i64::MIN {
                 true if is_expired(high) => expired.push(slot),

@@ -136,6 +136,21 @@ fn rule_5_2_a_key_seen_again_lives_on_from_there() {
     assert_eq!(barrier(&mut op, 4, Some(111)), ["-- a 2 2"]);
 }
 
+/// A key entered the index of expiry with each new beginning, and its last row was then deleted as
+/// many times.
+#[test]
+fn a_key_that_began_anew_expires_once() {
+    let mut op = aggregation(Some(60), false);
+    push(&mut op, &[("a", 1, 0, 1)]);
+    barrier(&mut op, 1, Some(0));
+    push(&mut op, &[("a", 1, 100, 1)]);
+    barrier(&mut op, 2, Some(10));
+    push(&mut op, &[("a", 1, 200, 1)]);
+    barrier(&mut op, 3, Some(20));
+    assert_eq!(barrier(&mut op, 4, Some(500)), ["-- a 1 1"]);
+    assert_eq!(barrier(&mut op, 5, Some(900)), Vec::<String>::new());
+}
+
 #[test]
 fn rule_5_2_a_row_that_is_already_expired_leaves_nothing() {
     let mut op = aggregation(Some(60), false);
