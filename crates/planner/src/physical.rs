@@ -13,6 +13,7 @@ mod grouped;
 mod input;
 mod job;
 mod merge;
+pub(crate) mod overflow;
 mod prepare;
 mod relation;
 mod same;

@@ -16,6 +16,7 @@ use crate::catalog::{ColumnOrigin, TableDef};
 use crate::declare::declared_field;
 use crate::error::Fault;
 use crate::functions::Functions;
+use crate::physical::overflow::checked;
 
 /// The source of a table of which `columns` are read (positions in `def.columns`, in the order of the
 /// result). Only fields of the record that these, the event time and the watermark need are decoded.
@@ -187,6 +188,7 @@ impl Record {
         Functions::get()
             .state()
             .create_physical_expr(expr.clone(), &self.schema)
+            .and_then(checked)
             .map_err(Fault::from_datafusion)
     }
 }

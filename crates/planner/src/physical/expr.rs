@@ -9,6 +9,7 @@ use thalweg_dataflow::plan::NodeId;
 use thalweg_dataflow::table::ExprRef;
 
 use super::builder::{Builder, unsupported};
+use super::overflow::checked;
 use crate::error::{Fault, FaultKind};
 
 impl Builder {
@@ -35,6 +36,7 @@ impl Builder {
             &self.props,
             &PhysicalPlanningContext::default(),
         )
+        .and_then(checked)
         .map_err(Fault::from_datafusion)
     }
 }
