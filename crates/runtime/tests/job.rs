@@ -1,5 +1,7 @@
 //! Whole jobs over an in-memory source and sink: epochs, watermarks, drains, failures.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 use std::sync::{Arc, Mutex};
 
 use arrow::array::{AsArray, Int64Array};

@@ -304,10 +304,10 @@ impl SourceTask {
         batch: ChangeBatch,
         dead_letters: Option<ChangeBatch>,
     ) -> Result<Sent, RuntimeError> {
-        if let Some(dead) = dead_letters {
-            if send_to_all(&self.dead_letters, &dead).await? == Sent::Closed {
-                return Ok(Sent::Closed);
-            }
+        if let Some(dead) = dead_letters
+            && send_to_all(&self.dead_letters, &dead).await? == Sent::Closed
+        {
+            return Ok(Sent::Closed);
         }
         if batch.is_empty() {
             return Ok(Sent::Delivered);

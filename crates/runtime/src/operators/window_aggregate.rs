@@ -110,8 +110,8 @@ impl WindowedAggregation {
     }
 
     /// Consecutive rows of one pane.
-    fn runs(&self, batch: &ChangeBatch) -> Result<Vec<(Span, Range<usize>)>, RuntimeError> {
-        let mut runs: Vec<(Span, Range<usize>)> = Vec::new();
+    fn runs(&self, batch: &ChangeBatch) -> Result<Vec<Run>, RuntimeError> {
+        let mut runs: Vec<Run> = Vec::new();
         let mut add = |span: Span, row: usize| match runs.last_mut() {
             Some((last, range)) if *last == span => range.end = row + 1,
             _ => runs.push((span, row..row + 1)),
@@ -415,11 +415,14 @@ fn with_state(planned: &SchemaRef, columns: &[ArrayRef]) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
+/// Consecutive rows of one pane.
+type Run = (Span, Range<usize>);
+
 /// Brings the rows of each pane together, in their order.
 fn sort_by_pane(
     batch: &ChangeBatch,
-    runs: &[(Span, Range<usize>)],
-) -> Result<(ChangeBatch, Vec<(Span, Range<usize>)>), RuntimeError> {
+    runs: &[Run],
+) -> Result<(ChangeBatch, Vec<Run>), RuntimeError> {
     let mut order: Vec<(Span, Vec<u32>)> = Vec::new();
     let mut place: HashMap<Span, usize> = HashMap::new();
     for (span, run) in runs {
