@@ -69,8 +69,28 @@ impl FileSource {
             return parquet::n_row_groups(&file.path, &open(&file.path)?);
         }
         let is_plain = self.config.compression_of(&file.path) == Compression::None;
-        let can_stripe = is_plain && self.decoder()?.framing().can_stripe();
+        let can_stripe =
+            is_plain && file.len >= 2 * STRIPE && self.decoder()?.framing().can_stripe();
         Ok(if can_stripe { file.len / STRIPE } else { 1 })
+    }
+
+    /// Bytes to read of a file: of Parquet only the columns that are needed.
+    fn n_bytes(&self, file: &Found) -> Result<u64, ConnectorError> {
+        if !self.is_parquet() {
+            return Ok(file.len);
+        }
+        let part = Part {
+            index: 0,
+            of: 1,
+            path: file.path.clone(),
+        };
+        let reader = ParquetReader::open(
+            part,
+            open(&file.path)?,
+            self.spec.clone(),
+            Position::default(),
+        )?;
+        Ok(reader.n_bytes_waiting())
     }
 
     fn is_parquet(&self) -> bool {
@@ -102,7 +122,7 @@ impl Source for FileSource {
 
     fn total_bytes(&self) -> Option<u64> {
         let files = (self.list)(&self.config.path).ok()?;
-        Some(files.iter().map(|f| f.len).sum())
+        files.iter().map(|f| self.n_bytes(f).ok()).sum()
     }
 
     fn open(

@@ -45,7 +45,7 @@ impl Adapter {
             .iter()
             .map(|field| find(name, file, field))
             .collect::<Result<Vec<_>, _>>()?;
-        let mut read: Vec<_> = found.iter().copied().collect();
+        let mut read = found.clone();
         read.sort_unstable();
         read.dedup();
         let column = |(field, at): (&FieldRef, usize)| Column {

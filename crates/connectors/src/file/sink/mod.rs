@@ -6,3 +6,6 @@ mod writer;
 
 pub use directory::{FilesystemSink, ROLL_BYTES, ROLL_INTERVAL};
 pub use single::SingleFileSink;
+
+#[cfg(test)]
+mod round_trip_tests;
