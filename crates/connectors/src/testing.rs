@@ -49,6 +49,7 @@ pub fn source_spec(
         format: format.map(str::to_string),
         options: options(given),
         bounded: true,
+        declared: schema(columns),
         physical: schema(columns),
         metadata: Vec::new(),
         columns: Vec::new(),

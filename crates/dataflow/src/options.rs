@@ -166,6 +166,7 @@ pub struct TableCheck<'a> {
     pub connector: &'a str,
     pub format: Option<&'a str>,
     pub options: &'a Options,
+    /// The columns that a record holds: neither generated nor metadata.
     pub schema: &'a arrow::datatypes::Schema,
     pub direction: Direction,
 }

@@ -21,6 +21,8 @@ pub struct SourceSpec {
     pub format: Option<String>,
     pub options: Options,
     pub bounded: bool,
+    /// All fields of a record as declared, in that order: what a format without names goes by.
+    pub declared: SchemaRef,
     /// Fields to decode from a record, in this order: only those that a query of the job reads.
     pub physical: SchemaRef,
     /// Metadata to append after them.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use arrow::datatypes::{Field, SchemaRef};
+use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast;
 use thalweg_dataflow::options::Options;
 use thalweg_dataflow::table::BadData;
@@ -73,6 +73,19 @@ pub struct TableDef {
     pub takes_updates: bool,
     pub can_read: bool,
     pub can_write: bool,
+}
+
+impl TableDef {
+    /// The columns that a record holds, in the order of their declaration.
+    pub fn record_schema(&self) -> SchemaRef {
+        let physical = self
+            .columns
+            .iter()
+            .filter(|c| matches!(c.origin, ColumnOrigin::Physical));
+        Arc::new(Schema::new(
+            physical.map(|c| c.field.clone()).collect::<Vec<_>>(),
+        ))
+    }
 }
 
 #[derive(Debug, Clone)]

@@ -248,11 +248,12 @@ pub fn check_options(
     registry: &dyn Registry,
     positions: &OptionPositions,
 ) -> Option<Fault> {
+    let schema = def.record_schema();
     let check = TableCheck {
         connector: &def.connector,
         format: def.format.as_deref(),
         options: &def.options,
-        schema: &def.schema,
+        schema: &schema,
         direction,
     };
     let fault = registry.check_table(&check).err()?;

@@ -181,6 +181,7 @@ fn graph(bounded: bool, bad_data: BadData) -> Graph {
         format: None,
         options: Default::default(),
         bounded,
+        declared: schema(),
         physical: schema(),
         metadata: vec![],
         columns: vec![Arc::new(Column::new("n", 0))],

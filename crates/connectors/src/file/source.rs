@@ -45,6 +45,7 @@ impl FileSource {
         format::decoder(
             &self.config.format,
             &self.spec.options,
+            &self.spec.declared,
             self.spec.physical.clone(),
         )
     }

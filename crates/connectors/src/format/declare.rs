@@ -5,10 +5,10 @@ use thalweg_dataflow::options::{
     Direction, FormatDecl, OptionDecl, OptionFault, OptionKind, Options,
 };
 
-use super::parquet;
+use super::{csv, parquet};
 
 /// Every format.
-pub static FORMATS: &[FormatDecl] = &[JSON, DEBEZIUM_JSON, PARQUET, RAW_STRING];
+pub static FORMATS: &[FormatDecl] = &[JSON, DEBEZIUM_JSON, CSV, PARQUET, RAW_STRING];
 
 const UNSTRUCTURED: &str = "json.unstructured";
 
@@ -67,6 +67,50 @@ const DEBEZIUM_JSON: FormatDecl = FormatDecl {
     reads_changelog: true,
 };
 
+const CSV: FormatDecl = FormatDecl {
+    name: "csv",
+    meaning: "Comma-separated values (RFC 4180). With a header, columns are found by name, and each must be \
+              there; without one, they are the fields of a record in the order of declaration. An empty text is \
+              told from a null by its quotes.",
+    options: &[
+        OptionDecl::optional(
+            "csv.delimiter",
+            OptionKind::Text,
+            Some(","),
+            "The character between fields; `\\t` is a tab.",
+        ),
+        OptionDecl::optional(
+            "csv.quote",
+            OptionKind::Text,
+            Some("\""),
+            "The character around values that hold delimiters, quotes (doubled) or line ends.",
+        ),
+        OptionDecl::optional(
+            "csv.header",
+            OptionKind::Bool,
+            Some("true"),
+            "Whether a file's first line names the columns.",
+        ),
+        OptionDecl::optional(
+            "csv.null",
+            OptionKind::Text,
+            Some(""),
+            "The text for null, where it is not in quotes.",
+        ),
+        OptionDecl::optional(
+            "csv.multiline",
+            OptionKind::Bool,
+            Some("true"),
+            "Whether values in quotes may have line ends. Where they have none, `false` lets several readers share \
+             a file.",
+        ),
+    ],
+    can_read: true,
+    can_write: true,
+    takes_updates: false,
+    reads_changelog: false,
+};
+
 const PARQUET: FormatDecl = FormatDecl {
     name: "parquet",
     meaning: "Apache Parquet files. Columns are found by name, and converted where their values allow it: a row with one \
@@ -108,6 +152,7 @@ pub fn check(
 ) -> Result<(), OptionFault> {
     match format {
         "raw_string" => one_text_column("format", "'raw_string'", schema),
+        "csv" => csv::Dialect::parse(options).map(|_| ()),
         "json" if options.bool(UNSTRUCTURED) == Some(true) => {
             one_text_column(UNSTRUCTURED, "'json.unstructured'", schema)
         }
@@ -125,5 +170,69 @@ fn one_text_column(option: &str, what: &str, schema: &Schema) -> Result<(), Opti
             message: format!("{what} needs exactly one column, of type TEXT"),
             hint: Some("declare the table as (value TEXT)".to_string()),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::datatypes::Field;
+    use thalweg_dataflow::table::json_field;
+
+    fn check(format: &str, given: &[(&str, &str)], fields: Vec<Field>) -> Result<(), OptionFault> {
+        let given = given
+            .iter()
+            .map(|(k, v)| (k.to_string(), v.to_string()))
+            .collect();
+        super::check(
+            format,
+            &Options::resolve(&given, &[]),
+            &Schema::new(fields),
+            Direction::Source,
+        )
+    }
+
+    #[test]
+    fn defaults_are_values_of_their_options() {
+        for format in FORMATS {
+            for option in format.options {
+                let default = option.default.map_or(Ok(()), |d| option.kind.check(d));
+                assert_eq!(default, Ok(()), "{} of {}", option.name, format.name);
+            }
+        }
+    }
+
+    #[test]
+    fn whole_records_need_one_column_of_text() {
+        let text = || Field::new("value", DataType::Utf8, true);
+        assert_eq!(check("raw_string", &[], vec![text()]), Ok(()));
+        assert_eq!(
+            check(
+                "json",
+                &[(UNSTRUCTURED, "true")],
+                vec![json_field("doc", true)]
+            ),
+            Ok(())
+        );
+        for fields in [
+            vec![],
+            vec![text(), text()],
+            vec![Field::new("n", DataType::Int64, true)],
+        ] {
+            assert_eq!(check("json", &[], fields.clone()), Ok(()));
+            let fault = check("raw_string", &[], fields.clone()).unwrap_err();
+            assert_eq!(
+                fault.message,
+                "'raw_string' needs exactly one column, of type TEXT"
+            );
+            let fault = check("json", &[(UNSTRUCTURED, "true")], fields).unwrap_err();
+            assert_eq!(fault.option.as_deref(), Some(UNSTRUCTURED));
+        }
+    }
+
+    #[test]
+    fn options_of_csv_are_checked_together() {
+        let fault = check("csv", &[("csv.quote", ",")], vec![]).unwrap_err();
+        assert_eq!(fault.option.as_deref(), Some("csv.quote"));
     }
 }

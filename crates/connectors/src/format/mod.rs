@@ -9,6 +9,7 @@ use thalweg_runtime::connector::ConnectorError;
 
 mod cells;
 mod column;
+pub mod csv;
 pub mod declare;
 pub mod decode;
 pub mod encode;
@@ -24,14 +25,16 @@ pub use declare::{FORMATS, check};
 pub use decode::{BadSpan, Consumed, Decoded, Framing, RecordDecoder};
 pub use encode::Encoder;
 
-/// A decoder of records into `physical`. Errors: the format is not one of records, or the schema has a
+/// A decoder of records, which have the fields `declared`, into `physical`, some of these. Errors: the format is not one of records, or the schema has a
 /// column that it cannot read.
 pub fn decoder(
     format: &str,
     options: &Options,
+    declared: &SchemaRef,
     physical: SchemaRef,
 ) -> Result<Box<dyn RecordDecoder>, ConnectorError> {
     match format {
+        "csv" => Ok(Box::new(csv::decoder(options, declared, physical)?)),
         "json" => json::decoder(options, physical),
         "raw_string" => Ok(Box::new(raw_string::RawDecoder::lines(physical)?)),
         other => Err(unknown(other, "read")),
@@ -50,6 +53,7 @@ pub fn encoder(
         return Err(encode::append_only(format));
     }
     match format {
+        "csv" => Ok(Box::new(csv::encoder(options, schema)?)),
         "json" => Ok(Box::new(json::JsonEncoder::new(schema, options)?)),
         "debezium_json" => Ok(Box::new(json::DebeziumEncoder::new(schema, options)?)),
         "parquet" => Ok(Box::new(parquet::ParquetEncoder::new(

@@ -67,6 +67,7 @@ pub fn source_spec(
             Watermark::Expr(expr) => WatermarkSpec::Expr(physical_expr(expr)?),
         },
         columns: outputs,
+        declared: def.record_schema(),
         physical: Arc::new(Schema::new(record.physical)),
         metadata: record.metadata,
         idle_timeout: def.idle_timeout,

@@ -35,6 +35,7 @@ pub fn source(rows: &RecordBatch) -> (Arc<dyn Source>, Arc<SourceSpec>) {
         format: None,
         options: Default::default(),
         bounded: true,
+        declared: schema.clone(),
         physical: schema.clone(),
         metadata: Vec::new(),
         columns,

@@ -80,7 +80,13 @@ impl Setup {
             file: std::fs::File::open(path).unwrap(),
             compression: self.compression,
             stripes: self.stripes,
-            decoder: format::decoder(format, &options(&[]), self.spec.physical.clone()).unwrap(),
+            decoder: format::decoder(
+                format,
+                &options(&[]),
+                &self.spec.declared,
+                self.spec.physical.clone(),
+            )
+            .unwrap(),
             max_record_bytes: self.limit,
         };
         RecordReader::open(opening, self.spec.clone(), position).unwrap()

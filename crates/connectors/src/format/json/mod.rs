@@ -19,6 +19,8 @@ mod write;
 
 pub use debezium::DebeziumEncoder;
 pub use encoder::JsonEncoder;
+pub use read::{Node, read_text};
+pub use write::write_value;
 
 use super::decode::RecordDecoder;
 use super::fault::Fault;
@@ -52,7 +54,7 @@ fn epoch_unit(options: &Options) -> EpochUnit {
 }
 
 /// Checks that a whole record is one JSON value, of any kind.
-fn check_record(record: &[u8]) -> Result<(), Box<Fault>> {
+pub fn check_record(record: &[u8]) -> Result<(), Box<Fault>> {
     skip::check_record(&without_line_ends(record))
 }
 

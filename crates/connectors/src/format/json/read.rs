@@ -23,7 +23,7 @@ use super::super::value::{
 };
 use super::cursor::{Cursor, RawStr};
 use super::object::ObjectReader;
-use super::skip::{MAX_DEPTH, skip_value, too_deep};
+use super::skip::{MAX_DEPTH, end_of_record, skip_value, too_deep};
 use super::string::unescape_into;
 use thalweg_runtime::connector::BadReason;
 
@@ -86,6 +86,15 @@ pub fn read_value(
             Err(explain(stop, cursor, column, depth))
         }
     }
+}
+
+/// Pushes the value that a whole text of JSON is.
+pub fn read_text(text: &[u8], column: &mut Column, node: &mut Node) -> Result<(), Box<Fault>> {
+    let lines = super::without_line_ends(text);
+    let mut cursor = Cursor::new(&lines, 0);
+    cursor.skip_space();
+    read_value(&mut cursor, column, node, 0, EpochUnit::ByMagnitude)?;
+    end_of_record(&mut cursor)
 }
 
 fn read_null(cursor: &mut Cursor<'_>, column: &mut Column) -> Result<(), Box<Fault>> {
@@ -154,7 +163,7 @@ fn read_into(
             let (number, text) = number_or_text(cursor)?;
             values.push(decimal::decimal256(&number, text, *precision, *scale)?);
         }
-        Values::Text(v) => read_text(cursor, v)?,
+        Values::Text(v) => read_string_into(cursor, v)?,
         Values::Timestamp { values, unit } => values.push(read_timestamp(cursor, epoch, *unit)?),
         Values::Bool(v) => read_bool(cursor, v)?,
         Values::Json(v) => read_json(cursor, v, depth)?,
@@ -242,7 +251,7 @@ fn read_string<'a>(cursor: &mut Cursor<'a>) -> Result<RawStr<'a>, Stop> {
 }
 
 #[inline(always)]
-fn read_text(cursor: &mut Cursor<'_>, values: &mut Text) -> Result<(), Stop> {
+fn read_string_into(cursor: &mut Cursor<'_>, values: &mut Text) -> Result<(), Stop> {
     let raw = read_string(cursor)?;
     if raw.has_escapes {
         unescape_into(raw.text, values.open_value())?;
