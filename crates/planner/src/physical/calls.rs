@@ -60,10 +60,11 @@ pub(super) fn place(
     Ok(PlacedCall {
         name: name.to_string(),
         args,
+        // As the arguments are: with DISTINCT, what it orders by must be one of them.
         order_by: order_by
             .iter()
-            .map(|sort| columns.position(&sort.expr))
-            .collect(),
+            .map(|sort| Ok(columns.position(&guarded(&sort.expr, filter, columns.over)?)))
+            .collect::<Result<_, Fault>>()?,
         filter: filter.map(|predicate| columns.position(predicate)),
         call: call.clone(),
     })
@@ -130,7 +131,7 @@ impl PlacedCall {
             (_, Some(position)) => column(*position),
         };
         let sort = |(sort, position): (&Sort, &usize)| Sort {
-            expr: column(*position),
+            expr: arg((&sort.expr, &Some(*position))),
             ..sort.clone()
         };
         AggregateFunction {

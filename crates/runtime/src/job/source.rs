@@ -22,6 +22,7 @@ use super::budget::{EpochBudget, Grant};
 use super::coordinator::BarrierRequest;
 use super::ingest::{Ingest, Ingested};
 use super::stage::Stage;
+use super::values;
 
 /// How often a split that holds time back without ever having had a row is named.
 const SILENT_SPLIT_WARNING: Duration = Duration::from_secs(60);
@@ -148,6 +149,9 @@ impl SourceTask {
     pub async fn run(mut self) -> Result<(), RuntimeError> {
         let mut epoch = 1;
         let mut reported_end = false;
+        if values::are_constant(&self.spec) && self.read_constants(epoch).await? == Sent::Closed {
+            return Ok(());
+        }
         loop {
             self.open_splits()?;
             if self.splits.has_ended() && !reported_end {
@@ -175,6 +179,20 @@ impl SourceTask {
             }
             tokio::task::consume_budget().await;
         }
+    }
+
+    /// Constants are no input that comes in time: they are there in the first epoch, however few rows it may
+    /// take, or its answer would not be the query's (semantics 1.3).
+    async fn read_constants(&mut self, epoch: u64) -> Result<Sent, RuntimeError> {
+        self.open_splits()?;
+        while let Some(split) = self.splits.open.first_mut() {
+            let read = split.reader.read(MAX_BATCH_ROWS).await;
+            let read = read.map_err(|e| self.failed(e))?;
+            if self.take(epoch, 0, 0, read).await? == Sent::Closed {
+                return Ok(Sent::Closed);
+            }
+        }
+        Ok(Sent::Delivered)
     }
 
     fn failed(&self, source: ConnectorError) -> RuntimeError {

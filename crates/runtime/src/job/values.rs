@@ -20,6 +20,11 @@ struct ValuesReader {
 
 struct ValuesOrigins;
 
+/// Whether `spec` is of constant rows.
+pub fn are_constant(spec: &SourceSpec) -> bool {
+    spec.connector.is_empty()
+}
+
 /// A source of these rows and its specification: their event time is the time at which they are read.
 pub fn source(rows: &RecordBatch) -> (Arc<dyn Source>, Arc<SourceSpec>) {
     let schema = rows.schema();

@@ -95,6 +95,12 @@ impl Expr {
             || self.args.iter().any(|a| a.reads(columns))
     }
 
+    /// The batch engine cannot order by the same expression twice.
+    fn repeats_an_argument(&self) -> bool {
+        let sql: Vec<String> = self.args.iter().map(Expr::sql).collect();
+        (1..sql.len()).any(|i| sql[..i].contains(&sql[i]))
+    }
+
     fn is_ordered(&self) -> bool {
         self.template.contains(" ORDER BY ")
     }
@@ -174,7 +180,6 @@ impl Scope<'_> {
                     ty,
                     &[
                         "({0} + INTERVAL '3 seconds')",
-                        "date_trunc('minute', {0})",
                         "date_bin(INTERVAL '7 seconds', {0})",
                     ],
                     args,
@@ -310,7 +315,8 @@ impl Scope<'_> {
         let mut calls: Vec<Expr> = Vec::new();
         while calls.len() < n {
             let call = self.call(rng);
-            if !call.is_ordered() || !calls.iter().any(Expr::is_ordered) {
+            let twice_ordered = call.is_ordered() && calls.iter().any(Expr::is_ordered);
+            if !twice_ordered && !call.repeats_an_argument() {
                 calls.push(call);
             }
         }

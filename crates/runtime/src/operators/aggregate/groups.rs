@@ -206,11 +206,12 @@ impl Groups {
 
     /// Event times of the groups: the last seen.
     pub fn times(&self, slots: &[u32]) -> ScalarBuffer<i64> {
-        // A global aggregate over no input has seen nothing; its time is the epoch's origin.
+        // A global aggregate over no input has a row but no time. What is grouped by that row must not expire
+        // for its age: it is as true as before, however far time has come.
         slots
             .iter()
             .map(|&s| self.columns.high[s as usize])
-            .map(|t| if t == i64::MIN { 0 } else { t })
+            .map(|t| if t == i64::MIN { i64::MAX } else { t })
             .collect()
     }
 
