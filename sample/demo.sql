@@ -5,8 +5,10 @@
 -- Both queries read the same file once. The first gives each window's result when the window is
 -- complete; the second keeps its answer up to date, and prints how it changes, as Debezium does.
 
--- An epoch ends after 1000 rows, so that this short file has several.
+-- An epoch ends after 1000 rows, so that this short file has several. Totals are kept for the whole week,
+-- also of carriers that do not fly every day.
 SET pipeline.epoch_max_rows = 1000;
+SET updating_ttl = 'infinite';
 
 CREATE TABLE flights (
   ts        TIMESTAMP WITH TIME ZONE,   -- scheduled departure

@@ -8,6 +8,7 @@ use arrow::buffer::ScalarBuffer;
 use arrow::compute;
 use arrow::datatypes::{DataType, SchemaRef, TimestampNanosecondType};
 use arrow::record_batch::RecordBatch;
+use datafusion::physical_expr::utils::collect_columns;
 use thalweg_dataflow::ChangeBatch;
 use thalweg_dataflow::change::record_batch;
 use thalweg_dataflow::table::{
@@ -95,7 +96,7 @@ impl Ingest {
                 if array.null_count() > 0 {
                     let ok = compute::is_not_null(&array)?;
                     kept.reject(&ok, origins, bad, BadReason::EventTime, || {
-                        "the event time is missing".to_string()
+                        format!("the event time{} is missing", named_columns(expr))
                     })?;
                     nanos(&compute::filter(&array, &ok)?)
                 } else {
@@ -312,4 +313,18 @@ fn dead_letters(bad: &[BadRecord], now: i64) -> Result<ChangeBatch, RuntimeError
         rows,
         std::iter::repeat_n(now, bad.len()).collect(),
     ))
+}
+
+/// ` (column "ts")`: what an expression is computed from, where it is from columns.
+fn named_columns(expr: &ExprRef) -> String {
+    let mut names: Vec<_> = collect_columns(expr)
+        .iter()
+        .map(|c| format!("\"{}\"", c.name()))
+        .collect();
+    names.sort();
+    match names.len() {
+        0 => String::new(),
+        1 => format!(" (column {})", names[0]),
+        _ => format!(" (columns {})", names.join(", ")),
+    }
 }

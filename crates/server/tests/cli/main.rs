@@ -4,5 +4,6 @@ mod bad_input;
 mod harness;
 mod output;
 mod run;
+mod sample;
 mod stopping;
 mod validate;
