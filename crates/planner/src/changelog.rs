@@ -6,12 +6,12 @@ use thalweg_dataflow::plan::{Changelog, Properties, Unnest, UnnestColumn, Window
 use thalweg_dataflow::table::{ExprRef, SourceSpec};
 
 use crate::bind::{RelationKind, StreamTable};
-use crate::event_time::{Streams, groups_by_window};
+use crate::event_time::groups_by_window;
 use crate::shape::{field_of, kept, plain, window_pair, without_zone};
 
 /// Whether the relation may retract rows, seen from the logical plan: true where it is not known, as of
 /// an intermediate stream. What a node really emits is in its [`Properties`].
-pub fn may_update(plan: &LogicalPlan, streams: &Streams) -> bool {
+pub fn may_update(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::TableScan(scan) => match scan.source.downcast_ref::<StreamTable>() {
             Some(table) => table.kind == RelationKind::Stream || table.def.reads_changelog,
@@ -21,10 +21,7 @@ pub fn may_update(plan: &LogicalPlan, streams: &Streams) -> bool {
         LogicalPlan::Distinct(Distinct::All(_) | Distinct::On(_))
         | LogicalPlan::Join(_)
         | LogicalPlan::Window(_) => true,
-        node => node
-            .inputs()
-            .into_iter()
-            .any(|input| may_update(input, streams)),
+        node => node.inputs().into_iter().any(may_update),
     }
 }
 
@@ -75,6 +72,17 @@ pub fn project(input: &Properties, schema: &Schema, exprs: &[ExprRef]) -> Proper
         window,
         time_column: input.time_column.and_then(instant),
         silent_expiry: input.silent_expiry,
+    }
+}
+
+/// What is known of the same rows in one way or in another.
+pub fn either(a: Properties, b: Properties) -> Properties {
+    Properties {
+        net: a.net || b.net,
+        key: a.key.or(b.key),
+        window: a.window.or(b.window),
+        time_column: a.time_column.or(b.time_column),
+        ..a
     }
 }
 
@@ -257,4 +265,92 @@ pub fn is_unique(input: &Properties, unique: &[usize]) -> Option<bool> {
         unique.contains(column) || has_window && input.window.is_some_and(|w| is_bound(&w, *column))
     };
     Some(key.iter().all(covers))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::datatypes::{DataType, Field};
+    use datafusion::physical_expr::expressions::Column;
+
+    use super::*;
+
+    const MINUTE: Window = Window::Tumble {
+        width: 60_000_000_000,
+    };
+
+    fn schema(n: usize) -> Schema {
+        let field = |i: usize| Field::new(format!("c{i}"), DataType::Int64, true);
+        Schema::new((0..n).map(field).collect::<Vec<_>>())
+    }
+
+    fn columns(positions: &[usize]) -> Vec<ExprRef> {
+        positions
+            .iter()
+            .map(|&i| Arc::new(Column::new("", i)) as ExprRef)
+            .collect()
+    }
+
+    fn updating(key: &[usize]) -> Properties {
+        Properties {
+            changelog: Changelog::Updating,
+            net: true,
+            key: Some(key.to_vec()),
+            ..Properties::default()
+        }
+    }
+
+    #[test]
+    fn changes_stay_net_only_with_every_column() {
+        let all = project(&updating(&[0]), &schema(2), &columns(&[1, 0]));
+        assert_eq!((all.net, all.key), (true, Some(vec![1])));
+        let without_value = project(&updating(&[0]), &schema(2), &columns(&[0]));
+        assert_eq!(
+            (without_value.net, without_value.key),
+            (false, Some(vec![0]))
+        );
+        let without_key = project(&updating(&[0]), &schema(2), &columns(&[1]));
+        assert_eq!(without_key.key, None);
+    }
+
+    #[test]
+    fn the_end_of_a_window_tells_it_as_well_as_its_start() {
+        let result = window_aggregate(&Properties::default(), MINUTE, None, &[5]);
+        assert_eq!(result.key, Some(vec![0, 2]));
+        let by_end = project(&result, &schema(4), &columns(&[2, 1]));
+        assert_eq!(by_end.key, Some(vec![1, 0]));
+        assert_eq!(is_unique(&result, &[1, 2]), Some(true));
+        assert_eq!(is_unique(&result, &[1]), Some(false));
+        assert_eq!(is_unique(&Properties::default(), &[1]), None);
+    }
+
+    #[test]
+    fn a_group_by_more_than_the_key_has_the_key() {
+        assert_eq!(aggregate(&updating(&[1]), &[0, 1]).key, Some(vec![1]));
+        assert_eq!(aggregate(&updating(&[1, 2]), &[0, 1]).key, Some(vec![0, 1]));
+        // A row lies in several hops: its own key does not tell their results apart.
+        let hops = window_aggregate(&updating(&[3]), MINUTE, None, &[3]);
+        assert_eq!(hops.key, Some(vec![0, 2]));
+        let carried = window_aggregate(&updating(&[3]), MINUTE, Some([0, 1]), &[3]);
+        assert_eq!(carried.key, Some(vec![2]));
+    }
+
+    #[test]
+    fn a_union_knows_what_all_inputs_know() {
+        let timed = Properties {
+            time_column: Some(1),
+            ..Properties::default()
+        };
+        let both = union([&timed, &timed].into_iter());
+        assert_eq!(
+            (both.time_column, both.changelog),
+            (Some(1), Changelog::AppendOnly)
+        );
+        let mixed = union([&timed, &updating(&[0])].into_iter());
+        assert_eq!(
+            (mixed.time_column, mixed.changelog, mixed.key),
+            (None, Changelog::Updating, None)
+        );
+    }
 }

@@ -243,3 +243,67 @@ pub fn strip_alias(expr: &Expr) -> &Expr {
 fn index_in(plan: &LogicalPlan, column: &Column) -> Option<usize> {
     plan.schema().index_of_column(column).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::bind;
+
+    #[test]
+    fn the_event_time_is_found_where_it_is_selected() {
+        for (sql, expected) in [
+            ("SELECT id, ts FROM orders", TimeColumn::At(1)),
+            (
+                "SELECT t AS u, k FROM (SELECT ts AS t, customer AS k FROM orders WHERE id > 1) AS o",
+                TimeColumn::At(0),
+            ),
+            (
+                "SELECT ts + interval '1 second', id FROM orders",
+                TimeColumn::Absent,
+            ),
+            (
+                "SELECT customer, ts FROM orders UNION ALL SELECT customer, ts FROM orders",
+                TimeColumn::At(1),
+            ),
+            (
+                "SELECT customer, ts FROM orders UNION ALL SELECT customer, NULL FROM clicks",
+                TimeColumn::Absent,
+            ),
+            ("SELECT DISTINCT ts FROM orders", TimeColumn::At(0)),
+            (
+                "SELECT customer, ts, count(*) FROM orders GROUP BY customer, ts",
+                TimeColumn::At(1),
+            ),
+            (
+                "SELECT customer, max(ts) FROM orders GROUP BY customer",
+                TimeColumn::Absent,
+            ),
+            ("SELECT unnest(tags), ts FROM orders", TimeColumn::At(1)),
+            ("SELECT v, ts FROM flow", TimeColumn::Unknown),
+            (
+                "SELECT window_time, count(*) FROM TUMBLE(orders, DESCRIPTOR(ts), INTERVAL '1 minute') GROUP BY window_end, window_time",
+                TimeColumn::At(0),
+            ),
+            (
+                "SELECT window_end, count(*) FROM TUMBLE(orders, DESCRIPTOR(ts), INTERVAL '1 minute') GROUP BY window_end",
+                TimeColumn::Absent,
+            ),
+        ] {
+            let plan = bind(sql).unwrap();
+            assert_eq!(of(&plan, &Streams::default()).column, expected, "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_stream_has_the_event_time_of_the_query_that_fills_it() {
+        let mut streams = Streams::default();
+        let filler = bind("SELECT url, 1, at FROM clicks").unwrap();
+        streams.insert("flow".into(), of(&filler, &streams));
+        let reader = bind("SELECT ts AS t FROM flow").unwrap();
+        let event_time = of(&reader, &streams);
+        assert_eq!(
+            (event_time.column, event_time.zone.as_deref()),
+            (TimeColumn::At(0), Some("+00:00"))
+        );
+    }
+}

@@ -5,15 +5,17 @@
 //! here, by name.
 
 mod aggregate;
+mod bounds;
 mod builder;
 mod calls;
 mod connect;
 mod expr;
-mod grouped;
 mod input;
 mod job;
 mod merge;
 pub(crate) mod overflow;
+mod peel;
+mod phases;
 mod prepare;
 mod relation;
 mod same;
@@ -21,6 +23,7 @@ mod sink;
 mod unnest;
 mod window;
 
+use job::BuiltJob;
 use thalweg_dataflow::plan::NodeId;
 use thalweg_dataflow::table::SourceSpec;
 
@@ -29,11 +32,14 @@ use crate::catalog::TableDef;
 use crate::error::Fault;
 use crate::script::Job;
 
+/// Makes the source of a table of which columns at these positions are read.
+pub type SourceOf<'a> = dyn Fn(&TableDef, &[usize]) -> Result<SourceSpec, Fault> + 'a;
+
 /// What lowering asks of the binder.
 #[derive(Clone, Copy)]
 pub struct Tables<'a> {
     /// The source of a table of which columns at these positions are read, which it then gives in this order.
-    pub source: &'a dyn Fn(&TableDef, &[usize]) -> Result<SourceSpec, Fault>,
+    pub source: &'a SourceOf<'a>,
     /// How rows are written into a table by name: for the dead letters of a source.
     pub sink: &'a dyn Fn(&str) -> Result<BoundSink, Fault>,
 }
@@ -64,7 +70,7 @@ pub fn lower(queries: Vec<BoundQuery>, tables: Tables<'_>) -> Result<Lowered, Ve
     let mut faults = Vec::new();
     for group in groups {
         match job::build(&prepared, &group, tables) {
-            Ok((job, sinks)) => {
+            Ok(BuiltJob { job, sinks }) => {
                 let index = lowered.jobs.len();
                 let placed = sinks.into_iter().map(|(statement, sink)| Placed {
                     statement,

@@ -100,3 +100,33 @@ fn text(expr: &ExprRef) -> Option<&str> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::datatypes::{Field, TimeUnit};
+
+    #[test]
+    fn a_cast_keeps_values_apart_only_where_no_two_become_one() {
+        use DataType as T;
+        let nanos = T::Timestamp(TimeUnit::Nanosecond, None);
+        let seconds = T::Timestamp(TimeUnit::Second, None);
+        for (from, to, keeps) in [
+            (T::Int32, T::Int64, true),
+            // What does not fit is an error, and so never equal to anything.
+            (T::Int64, T::Int32, true),
+            (T::Int64, T::Float64, false),
+            (T::Float64, T::Int64, false),
+            (T::Decimal128(12, 2), T::Decimal128(14, 4), true),
+            (T::Decimal128(12, 2), T::Decimal128(12, 0), false),
+            (seconds.clone(), nanos.clone(), true),
+            (nanos, seconds, false),
+            (T::Utf8, T::Int64, false),
+        ] {
+            let schema = Schema::new(vec![Field::new("c", from.clone(), true)]);
+            let column = Arc::new(Column::new("c", 0)) as ExprRef;
+            let cast = Arc::new(CastExpr::new(column, to.clone(), None)) as ExprRef;
+            assert_eq!(kept(&cast, &schema).is_some(), keeps, "{from} to {to}");
+        }
+    }
+}

@@ -163,3 +163,52 @@ fn type_name(t: &DataType) -> String {
         other => other.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::{Field, Schema};
+    use datafusion::common::DFSchema;
+    use datafusion::logical_expr::execution_props::ExecutionProps;
+    use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+    use datafusion::physical_expr::create_physical_expr;
+    use datafusion::prelude::{Expr, cast, col, lit, when};
+
+    use super::*;
+
+    fn print(expr: Expr) -> String {
+        let fields = vec![
+            Field::new("a", DataType::Int64, true),
+            Field::new("s", DataType::Utf8, true),
+        ];
+        let schema = DFSchema::try_from(Schema::new(fields)).unwrap();
+        let (props, context) = (ExecutionProps::new(), PhysicalPlanningContext::default());
+        expression(&create_physical_expr(&expr, &schema, &props, &context).unwrap())
+    }
+
+    #[test]
+    fn parentheses_stand_where_they_are_needed() {
+        assert_eq!(print((col("a") + lit(1_i64)) * lit(2_i64)), "(a + 1) * 2");
+        assert_eq!(print(col("a") + lit(1_i64) * lit(2_i64)), "a + 1 * 2");
+        assert_eq!(print(col("a") - (lit(1_i64) - lit(2_i64))), "a - (1 - 2)");
+        let either = col("a").eq(lit(1_i64)).or(col("a").eq(lit(2_i64)));
+        assert_eq!(
+            print(either.clone().and(col("a").is_not_null())),
+            "(a = 1 OR a = 2) AND a IS NOT NULL"
+        );
+        assert_eq!(print(!either), "NOT (a = 1 OR a = 2)");
+    }
+
+    #[test]
+    fn values_are_written_as_in_sql() {
+        assert_eq!(print(col("s").eq(lit("it's"))), "s = 'it''s'");
+        assert_eq!(
+            print(cast(col("a"), DataType::Decimal128(12, 2))),
+            "CAST(a AS DECIMAL(12, 2))"
+        );
+        let case = when(col("a").is_null(), lit("none"))
+            .otherwise(col("s"))
+            .unwrap();
+        assert_eq!(print(case), "CASE WHEN a IS NULL THEN 'none' ELSE s END");
+        assert_eq!(print(col("s").not_like(lit("x%"))), "s NOT LIKE 'x%'");
+    }
+}

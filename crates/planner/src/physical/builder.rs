@@ -142,20 +142,23 @@ impl Builder {
             return input;
         }
         let properties = changelog::project(&node.properties, &node.schema, &exprs);
-        match self.take_projection(input, &exprs) {
-            Some((below, merged)) => self.add(
-                Op::Project(merged),
-                vec![Input::forward(below)],
-                schema,
-                properties,
-            ),
-            None => self.add(
+        let Some((below, merged)) = self.take_projection(input, &exprs) else {
+            return self.add(
                 Op::Project(exprs),
                 vec![Input::forward(input)],
                 schema,
                 properties,
-            ),
-        }
+            );
+        };
+        let from = self.node(below);
+        let direct = changelog::project(&from.properties, &from.schema, &merged);
+        let properties = changelog::either(direct, properties);
+        self.add(
+            Op::Project(merged),
+            vec![Input::forward(below)],
+            schema,
+            properties,
+        )
     }
 
     /// Takes the projection `input` out of the graph if nothing else can read it and `exprs` can be computed

@@ -16,12 +16,18 @@ use crate::changelog;
 use crate::error::{Fault, FaultKind, Position};
 use crate::script::Job;
 
-/// Builds the job of the queries at `group`, and gives the node of each statement's result.
+/// A job, and the node of each statement's result.
+pub(super) struct BuiltJob {
+    pub job: Job,
+    pub sinks: Vec<(usize, NodeId)>,
+}
+
+/// Builds the job of the queries at `group`.
 pub(super) fn build(
     queries: &[Prepared],
     group: &[usize],
     tables: Tables<'_>,
-) -> Result<(Job, Vec<(usize, NodeId)>), Vec<Fault>> {
+) -> Result<BuiltJob, Vec<Fault>> {
     let queries: Vec<&Prepared> = group.iter().map(|&i| &queries[i]).collect();
     let mut builder = Builder::new();
     let mut written = Written::default();
@@ -49,14 +55,12 @@ pub(super) fn build(
         let notice = "flush interval 0: every row is an epoch of its own, at parallelism 1; meant for teaching and debugging";
         builder.notices.push(notice.to_string());
     }
-    Ok((
-        Job {
-            graph: builder.graph,
-            settings,
-            notices: builder.notices,
-        },
-        sinks,
-    ))
+    let job = Job {
+        graph: builder.graph,
+        settings,
+        notices: builder.notices,
+    };
+    Ok(BuiltJob { job, sinks })
 }
 
 /// A table, and the columns of it that the job reads.

@@ -67,7 +67,7 @@ fn resolved(tvf: &WindowTvf, streams: &Streams) -> Result<WindowTvf> {
             .map_err(|fault| fault.at(tvf.descriptor()))?;
     }
     // The column is kept only where a retraction may need it: it costs a decoded column.
-    tvf.resolved(&event_time, may_update(tvf.input(), streams))
+    tvf.resolved(&event_time, may_update(tvf.input()))
 }
 
 fn groups_by_window(aggregate: &Aggregate) -> Result<bool> {
@@ -92,7 +92,7 @@ fn windowed(aggregate: Aggregate, streams: &Streams) -> Result<LogicalPlan> {
     } = aggregate;
     let window = the_window(&group_expr)?;
     let event_time = event_time::of(&input, streams);
-    let time = event_time.index().filter(|_| may_update(&input, streams));
+    let time = event_time.index().filter(|_| may_update(&input));
     let time = time.map(|index| Expr::Column(Column::from(input.schema().qualified_field(index))));
     let tvf = WindowTvf::try_new(
         window,
@@ -102,14 +102,18 @@ fn windowed(aggregate: Aggregate, streams: &Streams) -> Result<LogicalPlan> {
         event_time.zone,
     )?;
 
-    let mut keys = vec![
-        column(WindowNames::GROUP.start),
-        column(WindowNames::GROUP.end),
-    ];
+    let is_window = |expr: &Expr| window_call(event_time::strip_alias(expr)).is_some();
+    let mut keys = Vec::with_capacity(group_expr.len() + 1);
+    if group_expr.iter().any(is_window) {
+        keys.extend([
+            column(WindowNames::GROUP.start),
+            column(WindowNames::GROUP.end),
+        ]);
+    }
     // Per grouping expression its position in `keys`; `None`: it is the window itself.
     let mut places = Vec::with_capacity(group_expr.len());
     for expr in group_expr {
-        if window_call(event_time::strip_alias(&expr)).is_some() {
+        if is_window(&expr) {
             places.push(None);
         } else {
             places.push(Some(keys.len()));

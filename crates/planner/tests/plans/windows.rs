@@ -122,18 +122,18 @@ fn the_struct_is_taken_apart() {
     check(
         "SELECT tumble(interval '1 day').start AS day, count(*) FROM orders GROUP BY 1",
         expect![[r#"
-        job: flush interval 1s
-        [4] result: day, count(*)
-            append-only; key (day); window tumble 1d in (day)
-          [3] project: window_start AS day, count(*)
-              append-only; key (day); window tumble 1d in (day)
-            [2] window aggregate: tumble 1d of event time: count(*) in columns
-                append-only; key (window_start); window tumble 1d in (window_start, window_end)
-              [1] exchange to one subtask ← partial window aggregate: tumble 1d of event time: count(*) in columns
-                  append-only
-                [0] source "orders": single_file, json, bounded; decodes event_time
-                    append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-    "#]],
+            job: flush interval 1s
+            [4] result: day, count(*)
+                append-only; key (day); window tumble 1d in (day)
+              [3] project: window_start AS day, count(*)
+                  append-only; key (day); window tumble 1d in (day)
+                [2] window aggregate: tumble 1d of event time: count(*) in columns
+                    append-only; key (window_start); window tumble 1d in (window_start, window_end)
+                  [1] exchange to one subtask ← partial window aggregate: tumble 1d of event time: count(*) in columns
+                      append-only
+                    [0] source "orders": single_file, json, bounded; decodes event_time
+                        append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
+        "#]],
     );
 }
 

@@ -1,5 +1,7 @@
 //! What lies between an aggregate and the window that it groups by.
 
+use std::sync::Arc;
+
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::logical_expr::expr::ScalarFunction;
@@ -7,22 +9,10 @@ use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNodeCore};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
-use std::sync::Arc;
-use thalweg_dataflow::plan::WindowColumns;
 
+use super::bounds::{Bound, text};
 use crate::event_time::strip_alias;
 use crate::window::{WindowNames, WindowTvf};
-
-/// What of a window an expression is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Bound {
-    Start,
-    End,
-    /// `end − 1 ns`.
-    Time,
-    /// Start and end as one value.
-    Pair,
-}
 
 /// A window with filters and projections above it, all told in the window's own columns.
 pub(super) struct Peeled<'a> {
@@ -169,45 +159,4 @@ fn simplify_fields(expr: Expr, schema: &datafusion::common::DFSchemaRef) -> Resu
             .build(),
     )
     .simplify(expr)
-}
-
-/// What of a carried window an expression over columns `over` is.
-pub(super) fn bound_of_column(
-    expr: &Expr,
-    over: &DFSchema,
-    window: &WindowColumns,
-) -> Option<Bound> {
-    match strip_alias(expr) {
-        Expr::Column(column) => {
-            let index = Some(over.index_of_column(column).ok()?);
-            match () {
-                () if index == window.start => Some(Bound::Start),
-                () if index == window.end => Some(Bound::End),
-                () if index == window.pair => Some(Bound::Pair),
-                () => None,
-            }
-        }
-        Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "get_field" => {
-            match args.as_slice() {
-                [Expr::Column(column), field]
-                    if Some(over.index_of_column(column).ok()?) == window.pair =>
-                {
-                    match text(field)? {
-                        "start" => Some(Bound::Start),
-                        "end" => Some(Bound::End),
-                        _ => None,
-                    }
-                }
-                _ => None,
-            }
-        }
-        _ => None,
-    }
-}
-
-fn text(expr: &Expr) -> Option<&str> {
-    match expr {
-        Expr::Literal(value, _) => value.try_as_str().flatten(),
-        _ => None,
-    }
 }
