@@ -3,6 +3,8 @@
 //! `cargo bench -p thalweg-connectors --bench json`. The rows are those of `make bench`: an ISO time, a key, a
 //! category, a location and an amount, about 115 bytes a line; three of the five fields are read.
 
+#![allow(clippy::disallowed_methods)] // A bench is what reads the clock.
+
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -40,7 +40,12 @@ const DECIMAL_ENCODING: OptionDecl = OptionDecl::optional(
 
 const JSON: FormatDecl = FormatDecl {
     name: "json",
-    meaning: "One JSON object a line or message; columns are fields by name.",
+    meaning: "One JSON object a line or message; columns are fields by name, and other fields are skipped. A field that \
+              is missing is null; of a repeated one the last counts. Values are never changed to fit: integers and \
+              DECIMAL take numbers that they can hold exactly (68.0 is a BIGINT, 68.32 and \"68\" are none; a \
+              DECIMAL may be text), TEXT takes text only, BYTEA base64, TIMESTAMP, DATE and TIME ISO 8601 text, \
+              the floats also \"NaN\", \"Infinity\" and \"-Infinity\", and JSON anything, kept as it is written. All else \
+              is a bad record.",
     options: &[
         TIMESTAMP_FORMAT,
         DECIMAL_ENCODING,

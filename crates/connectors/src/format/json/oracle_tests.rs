@@ -240,7 +240,7 @@ fn expect(value: Option<&Value>, field: &Field) -> Option<Cell> {
         DataType::UInt8 => whole(value).filter(|n| (0..256).contains(n)).map(Cell::Int),
         DataType::Float64 => match value {
             Value::String(s) if s == "NaN" => Some(Cell::Float(f64::NAN)),
-            value => value.as_f64().map(|f| Cell::Float(f)),
+            value => value.as_f64().map(Cell::Float),
         },
         DataType::Boolean => value.as_bool().map(Cell::Bool),
         DataType::Utf8 => value.as_str().map(|s| Cell::Text(s.to_string())),

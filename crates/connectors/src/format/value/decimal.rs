@@ -30,7 +30,7 @@ pub fn scaled(number: &Number, text: &[u8], scale: i32) -> Result<i128, ValueFau
         0..=18 => i128::from(number.mantissa) * i128::from(POWERS[shift as usize]),
         -19..0 => {
             let power = POWERS[-shift as usize];
-            if number.mantissa % power != 0 {
+            if !number.mantissa.is_multiple_of(power) {
                 return Err(ValueFault::Fraction);
             }
             i128::from(number.mantissa / power)
