@@ -20,7 +20,7 @@ use super::place::Place;
 use super::split::Position;
 use super::stripe::Stripes;
 use super::window::{OVERSHOOT, Window};
-use crate::format::{Decoded, RecordDecoder};
+use crate::format::{Decoded, Framing, RecordDecoder};
 
 /// At most this many records and about this many bytes a read, whoever asks for more.
 const MAX_RECORDS: usize = 8192;
@@ -208,19 +208,31 @@ impl RecordReader {
         if self.window.is_last() {
             self.end(gathered);
         } else if self.window.is_full() {
-            let bytes = self.window.bytes().len();
-            self.reject(
-                gathered,
-                BadReason::TooLarge,
-                format!("the record is larger than max_record_bytes ({bytes} bytes)"),
-                None,
-            );
-            self.skip_line()?;
+            self.reject_too_large(gathered)?;
             gathered.bytes += self.window.at() - at;
         } else {
             self.fill(self.wanted())?;
         }
         Ok(false)
+    }
+
+    /// Rejects the record that fills the window, and goes on behind its line.
+    ///
+    /// Where a record may have line ends, it is more likely a quote that was never closed than a record of
+    /// this size: only the line with the quote is lost, and those behind it are tried as records.
+    fn reject_too_large(&mut self, gathered: &mut Gathered) -> Result<(), ConnectorError> {
+        let bytes = self.window.bytes();
+        let mut message = format!(
+            "the record is larger than max_record_bytes ({} bytes)",
+            bytes.len()
+        );
+        let mut raw = None;
+        if let (Framing::Whole, Some(end)) = (self.decoder.framing(), memchr(b'\n', bytes)) {
+            message.push_str(", or a quote is missing");
+            raw = Some(bytes[..end].to_vec());
+        }
+        self.reject(gathered, BadReason::TooLarge, message, raw);
+        self.skip_line()
     }
 
     /// The file ends here; what is left over, if anything, is no record.
