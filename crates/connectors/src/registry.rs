@@ -143,6 +143,11 @@ mod tests {
                 "blackhole"
             ]
         );
+        for decl in all.connectors() {
+            for format in decl.formats {
+                assert!(all.format(format).is_some(), "{}: {format}", decl.name);
+            }
+        }
     }
 
     #[test]

@@ -24,12 +24,17 @@ const COLUMNS: [(&str, DataType); 3] = [
 ];
 
 fn source(connector: &str, path: &Path) -> Box<dyn Source> {
-    let spec = source_spec(
-        connector,
-        Some("json"),
-        &COLUMNS,
-        &[("path", path.to_str().unwrap())],
-    );
+    source_with(connector, "json", path, &[])
+}
+
+fn source_with(
+    connector: &str,
+    format: &str,
+    path: &Path,
+    extra: &[(&str, &str)],
+) -> Box<dyn Source> {
+    let given = [&[("path", path.to_str().unwrap())], extra].concat();
+    let spec = source_spec(connector, Some(format), &COLUMNS, &given);
     Connectors::standard().source(&spec).unwrap()
 }
 
@@ -41,7 +46,10 @@ struct Found {
 
 /// Everything that the splits give, in the order of the splits.
 fn read(connector: &str, path: &Path, parallelism: usize) -> Found {
-    let source = source(connector, path);
+    read_all(source(connector, path).as_ref(), parallelism)
+}
+
+fn read_all(source: &dyn Source, parallelism: usize) -> Found {
     let mut found = Found {
         ids: Vec::new(),
         prices: Vec::new(),
@@ -50,16 +58,13 @@ fn read(connector: &str, path: &Path, parallelism: usize) -> Found {
     for (subtask, split) in source.splits(parallelism).unwrap().iter().enumerate() {
         let mut reader = source.open(split, None, subtask).unwrap();
         while let Read::Records(records) = now(reader.read(1000)).unwrap() {
+            let column = |i: usize| records.rows.column(i).clone();
             found
                 .ids
-                .extend(records.rows.column(0).as_primitive::<Int64Type>().values());
-            found.prices.extend(
-                records
-                    .rows
-                    .column(2)
-                    .as_primitive::<Decimal128Type>()
-                    .values(),
-            );
+                .extend(column(0).as_primitive::<Int64Type>().values());
+            found
+                .prices
+                .extend(column(2).as_primitive::<Decimal128Type>().values());
             found.bad.extend(records.bad);
         }
     }
@@ -299,4 +304,91 @@ fn what_cannot_be_read_is_an_error_before_the_job_begins() {
             "{denied}"
         );
     }
+}
+
+/// Lines of CSV with their header; every one about 50 bytes.
+fn csv(ids: std::ops::Range<usize>) -> String {
+    let line = |id| format!("{id},\"name {id:030}\",{id}.25\n");
+    ids.map(line)
+        .fold("id,name,price\n".to_string(), |text, line| text + &line)
+}
+
+#[test]
+fn csv_of_single_lines_is_read_by_several_readers_each_with_the_header() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write(
+        &dir,
+        "orders.csv",
+        &[csv(0..80_000).as_bytes(), b"7,\"seven\n", b"8,eight,8.25\n"],
+    );
+    let source = source_with("single_file", "csv", &path, &[("csv.multiline", "false")]);
+    assert_eq!(source.splits(3).unwrap().len(), 3);
+    let mut found = read_all(source.as_ref(), 3);
+    found.ids.sort();
+    assert_eq!(found.ids.len(), 80_001);
+    let [bad] = found.bad.as_slice() else {
+        panic!("{:?}", found.bad)
+    };
+    assert!(bad.place.contains("line 80002 "), "{}", bad.place);
+    assert_eq!(
+        (bad.reason, bad.raw.as_deref()),
+        (BadReason::Malformed, Some(&b"7,\"seven"[..]))
+    );
+}
+
+#[test]
+fn values_of_csv_may_have_line_ends_and_then_one_reader_reads_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut text = csv(0..60_000);
+    text += "60000,\"two\nlines, and \"\"quotes\"\"\",1.25\n60001,last,2.25";
+    let path = write(&dir, "orders.csv", &[text.as_bytes()]);
+    let source = source_with("single_file", "csv", &path, &[]);
+    assert_eq!(source.splits(3).unwrap().len(), 1);
+    let found = read_all(source.as_ref(), 3);
+    assert_eq!((found.ids.len(), found.bad.len()), (60_002, 0));
+    assert_eq!(found.prices[60_000..], [125, 225]);
+}
+
+#[test]
+fn a_quote_that_is_never_closed_costs_its_line_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut text = "id,name,price\n".to_string();
+    for id in 0..1000 {
+        text += &if id == 300 {
+            format!("{id},\"n,1.25\n")
+        } else {
+            format!("{id},n,1.25\n")
+        };
+    }
+    let path = write(&dir, "orders.csv", &[text.as_bytes()]);
+    for limit in ["1 KiB", "64 MiB"] {
+        let source = source_with("single_file", "csv", &path, &[("max_record_bytes", limit)]);
+        let found = read_all(source.as_ref(), 1);
+        assert_eq!(
+            found.ids,
+            (0..1000).filter(|id| *id != 300).collect::<Vec<_>>(),
+            "{limit}"
+        );
+        let [bad] = found.bad.as_slice() else {
+            panic!("{:?}", found.bad)
+        };
+        assert!(bad.place.contains("line 302 "), "{}", bad.place);
+        assert_eq!(bad.raw.as_deref(), Some(&b"300,\"n,1.25"[..]));
+    }
+}
+
+#[test]
+fn a_header_without_the_columns_is_an_error_that_names_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write(&dir, "orders.csv", &[b"id,price\n1,2\n"]);
+    let source = source_with("single_file", "csv", &path, &[]);
+    let error = source
+        .open(&source.splits(1).unwrap()[0], None, 0)
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(
+        error.starts_with("file \"") && error.contains("the header has no \"name\""),
+        "{error}"
+    );
 }

@@ -53,7 +53,7 @@ fn read(connector: &str, format: &str, given: &[(&str, &str)], parallelism: usiz
 #[test]
 fn every_format_and_compression_is_read_back() {
     let dir = tempfile::tempdir().unwrap();
-    for format in ["json", "parquet"] {
+    for format in ["json", "csv", "parquet"] {
         for compression in ["", ".gz", ".zst", ".bz2", ".xz"] {
             if format == "parquet" && !compression.is_empty() {
                 continue;
@@ -72,7 +72,7 @@ fn every_format_and_compression_is_read_back() {
 #[test]
 fn a_directory_that_several_writers_have_filled_is_read_back() {
     let dir = tempfile::tempdir().unwrap();
-    for format in ["json", "parquet"] {
+    for format in ["json", "csv", "parquet"] {
         let path = dir.path().join(format);
         let given = [
             ("path", path.to_str().unwrap()),
