@@ -16,13 +16,13 @@ use crate::exchange::{Inputs, Receiver, Router, channel};
 use crate::metrics::JobMetrics;
 use crate::operators::{self, OperatorContext};
 
-use super::Environment;
 use super::budget::EpochBudget;
 use super::coordinator::{Ack, BarrierRequest};
 use super::ingest::Ingest;
 use super::sink::SinkStage;
 use super::source::{SourceTask, Splits};
 use super::stage::{End, Stage, run_inner};
+use super::{Environment, Part};
 
 pub struct BuiltJob {
     pub domain: String,
@@ -54,7 +54,7 @@ pub fn build(
     settings: &JobSettings,
     environment: &Environment,
     metrics: &Arc<JobMetrics>,
-    index: u32,
+    part: Part,
 ) -> Result<BuiltJob, RuntimeError> {
     let parallelism = match settings.flush_interval {
         0 => 1,
@@ -68,7 +68,7 @@ pub fn build(
         settings,
         environment,
         metrics,
-        index,
+        part,
         parallelism,
         stages,
         edges,
@@ -213,8 +213,7 @@ struct Builder<'a> {
     settings: &'a JobSettings,
     environment: &'a Environment,
     metrics: &'a Arc<JobMetrics>,
-    /// Which job of its environment this is.
-    index: u32,
+    part: Part,
     parallelism: usize,
     stages: Vec<StagePlan>,
     edges: Vec<Edge>,
@@ -246,7 +245,7 @@ impl Builder<'_> {
             .map(|s| s.parallelism)
             .sum();
         let budget = Arc::new(EpochBudget::new(self.settings, n_sources));
-        let domain = format!("job-{}", self.index);
+        let domain = format!("job-{}", self.part.job);
         let mut job = BuiltJob {
             domain,
             tasks: JoinSet::new(),
@@ -429,8 +428,7 @@ impl Builder<'_> {
                 }),
                 net_input: input.is_some_and(|n| n.properties.net),
                 store: self.environment.store.clone(),
-                // Table 0 is the store's own.
-                first_table: 1 + (self.index << 22),
+                first_table: self.part.first_table,
                 metrics: self.metrics.clone(),
                 memory_bytes: self.memory_share(),
             };

@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 use crate::connector::ConnectorFactory;
 use crate::error::RuntimeError;
 use crate::metrics::JobMetrics;
+use crate::operators::TABLES_PER_NODE;
 use crate::state::StateStore;
 
 /// What a job runs in.
@@ -27,12 +28,51 @@ use crate::state::StateStore;
 pub struct Environment {
     pub factory: Arc<dyn ConnectorFactory>,
     pub store: StateStore,
-    /// Jobs started so far: each has its own part of the store.
-    n_jobs: Arc<AtomicU32>,
+    parts: Arc<Parts>,
     /// Removed with the last clone, where the state does not outlive the process.
     _scratch: Option<Arc<tempfile::TempDir>>,
     /// Whether the state outlives the process. Where it does not, nothing is committed at the end.
     pub durable: bool,
+}
+
+/// Hands out parts of the store: no two jobs share a table.
+struct Parts {
+    n_jobs: AtomicU32,
+    next_table: AtomicU32,
+}
+
+/// What one job has of the store.
+#[derive(Clone, Copy)]
+struct Part {
+    job: u32,
+    first_table: u32,
+}
+
+impl Default for Parts {
+    fn default() -> Self {
+        // Table 0 is the store's own.
+        Self {
+            n_jobs: AtomicU32::new(0),
+            next_table: AtomicU32::new(1),
+        }
+    }
+}
+
+impl Parts {
+    fn take(&self, n_nodes: usize) -> Result<Part, RuntimeError> {
+        let n_tables = u32::try_from(n_nodes)
+            .ok()
+            .and_then(|n| n.checked_mul(TABLES_PER_NODE));
+        let beyond = |first: u32| first.checked_add(n_tables?);
+        let taken = self
+            .next_table
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, beyond);
+        let first_table = taken.map_err(|_| {
+            RuntimeError::Internal("the store has no tables left for another job".into())
+        })?;
+        let job = self.n_jobs.fetch_add(1, Ordering::Relaxed);
+        Ok(Part { job, first_table })
+    }
 }
 
 impl Environment {
@@ -65,7 +105,7 @@ impl Environment {
         Ok(Self {
             factory,
             store,
-            n_jobs: Arc::default(),
+            parts: Arc::default(),
             _scratch: scratch,
             durable,
         })
@@ -104,8 +144,8 @@ pub fn start(
     environment: &Environment,
 ) -> Result<JobHandle, RuntimeError> {
     let metrics = Arc::new(JobMetrics::default());
-    let index = environment.n_jobs.fetch_add(1, Ordering::Relaxed);
-    let plan = build::build(graph, settings, environment, &metrics, index)?;
+    let part = environment.parts.take(graph.nodes.len())?;
+    let plan = build::build(graph, settings, environment, &metrics, part)?;
     let (stop, stopped) = watch::channel(Stop::No);
     let coordinator =
         coordinator::Coordinator::new(plan, settings, environment, metrics.clone(), stopped);
@@ -143,5 +183,23 @@ impl JobHandle {
 
     pub fn metrics(&self) -> Arc<JobMetrics> {
         self.metrics.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_jobs_share_a_table_however_many_there_were() {
+        let parts = Parts::default();
+        let mut end = 1;
+        for job in 0..5000 {
+            let part = parts.take(3).unwrap();
+            assert_eq!((part.job, part.first_table), (job, end));
+            end = part.first_table + 3 * TABLES_PER_NODE;
+        }
+        assert!(parts.take(usize::MAX).is_err());
+        assert_eq!(parts.take(1).unwrap().first_table, end);
     }
 }

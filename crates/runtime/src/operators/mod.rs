@@ -24,6 +24,9 @@ use crate::metrics::JobMetrics;
 use crate::operator::Operator;
 use crate::state::{StateStore, TableId};
 
+/// Tables that a node of a plan may have in the store.
+pub const TABLES_PER_NODE: u32 = 1024;
+
 /// What an operator is built in.
 #[derive(Clone)]
 pub struct OperatorContext {
@@ -44,9 +47,9 @@ pub struct OperatorContext {
 }
 
 impl OperatorContext {
-    /// A table of the operator's own in the store; it has up to 1024.
+    /// A table of the operator's own in the store; it has up to [`TABLES_PER_NODE`].
     pub fn table(&self, index: u32) -> TableId {
-        TableId(self.first_table + self.node.0 as u32 * 1024 + index)
+        TableId(self.first_table + self.node.0 as u32 * TABLES_PER_NODE + index)
     }
 }
 

@@ -15,6 +15,7 @@ mod tests;
 
 use arrow::array::{ArrayRef, Int64Array, UInt32Array};
 use arrow::datatypes::SchemaRef;
+use hashbrown::HashSet;
 use std::sync::Arc;
 use thalweg_dataflow::ChangeBatch;
 use thalweg_dataflow::plan::Aggregate;
@@ -152,11 +153,13 @@ impl UpdatingAggregation {
             }
         }
         self.remember(first)?;
+        // A group may have begun anew in this epoch and expired again: its old row goes once.
+        let mut seen = HashSet::new();
         let gone = expired
             .iter()
             .chain(&restarted)
             .copied()
-            .filter(|&s| self.old.contains(s))
+            .filter(|&s| self.old.contains(s) && seen.insert(s))
             .collect();
         self.groups.drop_expired(&expired);
         let touched = std::mem::take(&mut self.touched);

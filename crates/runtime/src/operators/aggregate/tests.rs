@@ -114,6 +114,15 @@ fn rule_5_2_rows_in_between_bridge_a_gap_whenever_they_arrive() {
 }
 
 #[test]
+fn rule_5_3_a_key_that_began_anew_and_expired_again_in_one_epoch_goes_once() {
+    let mut op = aggregation(Some(60), false);
+    push(&mut op, &[("a", 1, 0, 1)]);
+    barrier(&mut op, 1, Some(0));
+    push(&mut op, &[("a", 2, 100, 1)]);
+    assert_eq!(barrier(&mut op, 2, Some(200)), ["-- a 1 1"]);
+}
+
+#[test]
 fn rule_5_2_the_watermark_expires_a_key_strictly_behind_its_ttl() {
     let mut op = aggregation(Some(60), false);
     push(&mut op, &[("a", 1, 0, 1), ("b", 1, 30, 1)]);
