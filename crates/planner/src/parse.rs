@@ -5,6 +5,7 @@
 
 mod ddl;
 mod dialect;
+mod nesting;
 mod options;
 mod query;
 mod settings;
@@ -84,7 +85,12 @@ fn replace_broken(statements: &mut Vec<Parsed>, tokens: &[TokenWithSpan], error:
 fn parse_one(dialect: &StreamDialect, tokens: &[TokenWithSpan]) -> Option<Parsed> {
     let position = first_token(tokens)?.span.start.into();
     let mut parser = StatementParser::new(dialect, tokens);
-    let result = parser.parse().map_err(|fault| ParseFault {
+    let result = if tokens.len() > nesting::MAX_TOKENS {
+        parser.too_long()
+    } else {
+        parser.parse()
+    };
+    let result = result.map_err(|fault| ParseFault {
         fault: fault.at(Some(position)),
         creates: created_name(tokens),
     });
@@ -151,6 +157,11 @@ impl<'a> StatementParser<'a> {
             Token::EOF => Ok(statement),
             _ => self.expected("the end of the statement"),
         }
+    }
+
+    fn too_long(&self) -> Result<Statement> {
+        let message = format!("the statement has more than {} words", nesting::MAX_TOKENS);
+        Err(Fault::new(FaultKind::Unsupported, message).at(Some(self.position())))
     }
 
     fn parse_statement(&mut self) -> Result<Statement> {

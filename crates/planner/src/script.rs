@@ -16,6 +16,9 @@ use crate::statements::{BoundScript, bind_script};
 /// output, a client, a test. Its `SinkSpec::table` is the decimal index of the statement in the script.
 pub const RESULT_CONNECTOR: &str = "result";
 
+/// Enough for the deepest text that the parser lets through; only what is used becomes memory.
+const STACK_BYTES: usize = 512 << 20;
+
 /// Plans scripts against a catalog and settings that outlive each script.
 pub struct Planner {
     pub(crate) registry: Arc<dyn Registry>,
@@ -90,6 +93,10 @@ impl Planner {
     /// Plans all statements of `sql`, or gives every fault found, in the order of their positions. The
     /// catalog and settings change only when there is no fault.
     pub fn plan(&mut self, sql: &str, options: &ScriptOptions) -> Result<Script, Vec<Fault>> {
+        stacker::grow(STACK_BYTES, || self.plan_here(sql, options))
+    }
+
+    fn plan_here(&mut self, sql: &str, options: &ScriptOptions) -> Result<Script, Vec<Fault>> {
         let mut bound = self.bind(sql, options);
         let mut faults = std::mem::take(&mut bound.faults);
         let script = lower_script(&bound, self.registry.as_ref(), &mut faults);

@@ -16,11 +16,38 @@ use datafusion_functions_json::{JSON_UNION_DATA_TYPE, json_field_metadata};
 use crate::error::{Fault, FaultKind};
 use crate::parse::statement::Name;
 
+/// Types within types.
+const MAX_DEPTH: usize = 32;
+
 /// The Arrow time zone of TIMESTAMP WITH TIME ZONE.
 pub const UTC: &str = "+00:00";
 
 /// The field that a column of `sql_type` has, without a name and nullable.
 pub fn field_of(sql_type: &SqlType) -> Result<Field, Fault> {
+    if depth_of(sql_type) > MAX_DEPTH {
+        let message = format!("the type is nested more than {MAX_DEPTH} levels deep");
+        return Err(Fault::new(FaultKind::Unsupported, message));
+    }
+    nested_field_of(sql_type)
+}
+
+fn depth_of(sql_type: &SqlType) -> usize {
+    match sql_type {
+        SqlType::Array(
+            ArrayElemTypeDef::AngleBracket(element) | ArrayElemTypeDef::SquareBracket(element, _),
+        ) => 1 + depth_of(element),
+        SqlType::Struct(fields, _) => {
+            1 + fields
+                .iter()
+                .map(|field| depth_of(&field.field_type))
+                .max()
+                .unwrap_or(0)
+        }
+        _ => 1,
+    }
+}
+
+fn nested_field_of(sql_type: &SqlType) -> Result<Field, Fault> {
     let field = Field::new("", arrow_type(sql_type)?, true);
     Ok(match sql_type {
         SqlType::JSON | SqlType::JSONB => field.with_metadata(json_field_metadata()),
@@ -82,7 +109,7 @@ fn arrow_type(sql_type: &SqlType) -> Result<DataType, Fault> {
         S::Array(
             ArrayElemTypeDef::AngleBracket(element) | ArrayElemTypeDef::SquareBracket(element, _),
         ) => A::List(Arc::new(
-            field_of(element)?.with_name(Field::LIST_FIELD_DEFAULT_NAME),
+            nested_field_of(element)?.with_name(Field::LIST_FIELD_DEFAULT_NAME),
         )),
         S::Struct(fields, _) => A::Struct(struct_fields(fields)?),
         S::Uuid => return Err(unsupported(sql_type).hint("declare the column as TEXT")),
@@ -177,7 +204,7 @@ fn struct_fields(fields: &[datafusion::sql::sqlparser::ast::StructField]) -> Res
                     "a field of a STRUCT needs a name",
                 ));
             };
-            Ok(field_of(&field.field_type)?.with_name(Name::of(name).text))
+            Ok(nested_field_of(&field.field_type)?.with_name(Name::of(name).text))
         })
         .collect()
 }

@@ -147,7 +147,7 @@ impl StatementParser<'_> {
     fn parse_watermark(&mut self, position: Position) -> Result<WatermarkClause> {
         let column = self.parse_name()?;
         let expr = if self.take_words(&["as"]) {
-            Some(self.upstream(|p| p.parse_expr())?)
+            Some(self.parse_expr()?)
         } else {
             None
         };
@@ -229,7 +229,7 @@ impl StatementParser<'_> {
             return self.unsupported("IDENTITY of a column is");
         }
         self.expect(&Token::LParen)?;
-        let expr = self.upstream(|p| p.parse_expr())?;
+        let expr = self.parse_expr()?;
         self.expect(&Token::RParen)?;
         // Both spellings mean the same: it is computed on reading and never written.
         let _ = self.take_words(&["stored"]) || self.take_words(&["virtual"]);

@@ -1,6 +1,6 @@
 //! Statements that contain a query, and EXPLAIN.
 
-use datafusion::sql::sqlparser::ast::{self, Query, TableObject};
+use datafusion::sql::sqlparser::ast::{self, Expr, Query, TableObject};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::statement::{Insert, Name, Statement};
@@ -9,7 +9,13 @@ use crate::error::{Fault, FaultKind};
 
 impl StatementParser<'_> {
     pub(super) fn parse_query(&mut self) -> Result<Box<Query>> {
-        self.upstream(|p| p.parse_query())
+        let query = self.upstream(|p| p.parse_query())?;
+        self.shallow(query)
+    }
+
+    pub(super) fn parse_expr(&mut self) -> Result<Expr> {
+        let expr = self.upstream(|p| p.parse_expr())?;
+        self.shallow(expr)
     }
 
     pub(super) fn parse_select(&mut self) -> Result<Statement> {

@@ -44,51 +44,79 @@ fn pieces(sql: &str) -> Vec<String> {
     pieces
 }
 
+const WORDS: [&str; 32] = [
+    "",
+    "NULL",
+    "'",
+    "\"",
+    "(",
+    ")",
+    ";",
+    ",",
+    "9999999999999999999999",
+    "é",
+    "$$",
+    "*",
+    "\0",
+    "::INT",
+    "SELECT",
+    "FROM",
+    "GROUP BY",
+    "OVER ()",
+    "DISTINCT",
+    "UNION",
+    "WITH x AS (SELECT 1)",
+    "unnest",
+    "tumble",
+    "CASE",
+    "sum(",
+    "[1]",
+    ".end",
+    "->",
+    "INTERVAL '1 day'",
+    "WATERMARK FOR",
+    "GENERATED ALWAYS AS (1)",
+    "TABLE",
+];
+
 fn mutate(pieces: &mut Vec<String>, random: &mut Random) {
+    if pieces.is_empty() {
+        return;
+    }
     let (at, other) = (random.below(pieces.len()), random.below(pieces.len()));
-    match random.below(6) {
+    match random.below(7) {
         0 => drop(pieces.remove(at)),
         1 => pieces.swap(at, other),
         2 => {
             let copy = pieces[other].clone();
             pieces.insert(at, copy);
         }
-        3 => {
-            pieces[at] = [
-                "",
-                "NULL",
-                "'",
-                "(",
-                ";",
-                "9999999999999999999999",
-                "é",
-                "$$",
-                "*",
-                "\0",
-            ][random.below(10)]
-            .to_string()
-        }
-        4 => pieces.truncate(at.max(1)),
+        3 => pieces[at] = WORDS[random.below(WORDS.len())].to_string(),
+        4 => pieces.insert(at, format!(" {} ", WORDS[random.below(WORDS.len())])),
+        5 => pieces.truncate(at.max(1)),
         _ => pieces[at] = pieces[other].clone(),
     }
 }
 
 #[test]
 fn mutated_scripts_are_planned_or_faulted() {
-    let n_cases = std::env::var("THALWEG_MUTATIONS")
-        .ok()
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(200);
+    let number = |name, default| {
+        std::env::var(name)
+            .ok()
+            .and_then(|n| n.parse().ok())
+            .unwrap_or(default)
+    };
+    let first = number("THALWEG_MUTATIONS_FROM", 0);
     let original = pieces(&format!("{TABLES}{STATEMENTS}"));
     assert!(
         planned(&original.concat()).is_ok(),
         "{:?}",
         planned(&original.concat()).err()
     );
-    for seed in 0..n_cases {
+    for seed in first..first + number("THALWEG_MUTATIONS", 200) {
         let mut random = Random(seed);
         let mut mutant = original.clone();
-        for _ in 0..=random.below(3) {
+        for _ in 0..=random.below(5) {
             mutate(&mut mutant, &mut random);
         }
         let sql = mutant.concat();
@@ -100,5 +128,97 @@ fn mutated_scripts_are_planned_or_faulted() {
                 "seed {seed}: {fault}\n{sql}"
             );
         }
+    }
+}
+
+#[test]
+fn long_and_deep_statements_do_not_overflow_the_stack() {
+    let long = |n: usize, part: &str, joint: &str| vec![part; n].join(joint);
+    let deep = |n: usize, open: &str, inner: &str, close: &str| {
+        format!("{}{inner}{}", open.repeat(n), close.repeat(n))
+    };
+    for (sql, fault) in [
+        (
+            format!("SELECT {} AS n FROM orders", long(300, "order_id", " + ")),
+            "",
+        ),
+        (
+            format!("SELECT {}", long(100_000, "1", "+")),
+            "nested more than 1000",
+        ),
+        (
+            format!(
+                "SELECT ts FROM orders WHERE {}",
+                long(900, "amount > 1", " AND ")
+            ),
+            "",
+        ),
+        (
+            format!(
+                "SELECT ts FROM orders WHERE {}",
+                long(3000, "amount > 1", " AND ")
+            ),
+            "nested more than 1000",
+        ),
+        (
+            format!("SELECT {}", deep(45, "CASE WHEN true THEN ", "1", " END")),
+            "",
+        ),
+        (
+            format!("SELECT {}", deep(500, "(", "1", ")")),
+            "nested too deeply",
+        ),
+        (
+            format!("SELECT 1{}", "::INT".repeat(2000)),
+            "nested more than 1000",
+        ),
+        (
+            format!("SELECT {} 1", "- ".repeat(2000)),
+            "nested too deeply",
+        ),
+        (long(300, "SELECT 1 AS n", " UNION ALL "), ""),
+        (
+            long(2000, "SELECT 1 AS n", " UNION ALL "),
+            "nested more than 1000",
+        ),
+        (
+            format!(
+                "SELECT ts FROM orders WHERE order_id IN ({})",
+                long(3000, "7", ", ")
+            ),
+            "",
+        ),
+        (format!("VALUES {}", long(2000, "(1, 'a')", ", ")), ""),
+        (
+            format!(
+                "CREATE TABLE t (a {}) WITH (connector = 'blackhole')",
+                deep(20, "STRUCT<x ", "INT", ">")
+            ),
+            "",
+        ),
+        (
+            format!(
+                "CREATE TABLE t (a {})",
+                deep(20_000, "STRUCT<x ", "INT", ">")
+            ),
+            "nested more than 32",
+        ),
+        (
+            format!("CREATE TABLE t (a INT{})", "[]".repeat(20_000)),
+            "nested more than 32",
+        ),
+        (format!("SELECT 1{}", ";".repeat(500_000)), ""),
+        (
+            format!("SELECT 1{}", " ".repeat(500_000) + &"1 ".repeat(500_000)),
+            "more than 500000 words",
+        ),
+    ] {
+        let faults = planned(&format!("{TABLES}{sql}")).err().unwrap_or_default();
+        let found = faults.first().map(ToString::to_string).unwrap_or_default();
+        assert!(
+            found.contains(fault) && found.is_empty() == fault.is_empty(),
+            "{}: {found}",
+            &sql[..60.min(sql.len())]
+        );
     }
 }
