@@ -42,8 +42,6 @@ pub struct UpdatingAggregation {
     changes: Option<Changes>,
     /// Retractions in the input stand for rows of earlier epochs.
     net_input: bool,
-    /// The barrier whose changes are being emitted.
-    settled: bool,
     first_epoch_done: bool,
     metrics: Arc<JobMetrics>,
     slots: Vec<u32>,
@@ -69,7 +67,6 @@ impl UpdatingAggregation {
             old: OldImages::new(image_types),
             changes: None,
             net_input: context.net_input,
-            settled: false,
             first_epoch_done: false,
             metrics: context.metrics,
             slots: Vec::new(),
@@ -164,7 +161,6 @@ impl UpdatingAggregation {
         self.groups.drop_expired(&expired);
         let touched = std::mem::take(&mut self.touched);
         self.changes = Some(Changes::new(touched, gone, std::mem::take(&mut self.old)));
-        self.settled = true;
         Ok(())
     }
 }

@@ -168,6 +168,17 @@ fn rule_5_2_a_row_that_is_already_expired_leaves_nothing() {
     assert_eq!(barrier(&mut op, 2, Some(600)), Vec::<String>::new());
 }
 
+/// A group that began anew behind a gap was deleted twice when its new beginning had expired as well.
+#[test]
+fn rule_5_3_a_group_that_expires_twice_in_an_epoch_is_deleted_once() {
+    let mut op = aggregation(Some(60), false);
+    push(&mut op, &[("a", 1, 0, 1)]);
+    barrier(&mut op, 1, Some(0));
+    push(&mut op, &[("a", 2, 100, 1)]);
+    assert_eq!(barrier(&mut op, 2, Some(500)), ["-- a 1 1"]);
+    assert_eq!(barrier(&mut op, 3, Some(900)), Vec::<String>::new());
+}
+
 #[test]
 fn rule_2_3_the_end_of_input_expires_nothing() {
     let mut op = aggregation(Some(60), false);
