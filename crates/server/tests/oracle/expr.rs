@@ -393,11 +393,9 @@ fn calls(
             any,
             "first_value({0} ORDER BY {2} DESC NULLS LAST, {0} NULLS FIRST)",
         ),
-        // DataFusion 55.2 panics on `last_value` of an empty batch when its ORDER BY is constant, and random
-        // expressions often are: the last value is asked for as the first of the reverse order.
         (
             any,
-            "first_value({0} ORDER BY {3} DESC NULLS LAST, {0} DESC NULLS LAST)",
+            "last_value({0} ORDER BY {3} NULLS FIRST, {0} NULLS FIRST)",
         ),
         (Int, "bit_xor({2})"),
         (Int, "bit_or({2})"),

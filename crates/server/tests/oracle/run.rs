@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use thalweg_dataflow::plan::{Graph, JobSettings};
@@ -11,7 +12,7 @@ use thalweg_runtime::job::{self, Environment};
 use crate::check::check;
 use crate::connector::{OracleFactory, OracleRegistry, Shared, locked};
 use crate::input::{Cuts, Input, Reading};
-use crate::model::{BatchEngine, Model, Progress};
+use crate::model::{BatchEngine, BatchPanicked, Model, Progress};
 use crate::query::{Rel, TABLE_COLUMNS, Table, stream_sql};
 
 /// Long enough for the slowest machine, and never reached by a job that ends.
@@ -122,11 +123,14 @@ impl<'a> Subject<'a> {
             n_epochs: record.n_epochs as usize,
             cuts: record.cuts.clone(),
         };
-        let answers = self
-            .model
-            .answers(input, &progress)
-            .await
-            .map_err(|e| Failure::Model(format!("{e:#}")))?;
+        let answers = match self.model.answers(input, &progress).await {
+            Ok(answers) => answers,
+            Err(error) if error.is::<BatchPanicked>() => {
+                N_UNANSWERED.fetch_add(1, Relaxed);
+                return Ok(());
+            }
+            Err(error) => return Err(Failure::Model(format!("{error:#}"))),
+        };
         check(&record, &answers, self.expiring).map_err(|what| {
             Failure::Wrong(format!(
                 "{what}\n  rows read by split at each cut: {:?}",
@@ -135,6 +139,9 @@ impl<'a> Subject<'a> {
         })
     }
 }
+
+/// Cases for which the batch engine had no answer.
+pub static N_UNANSWERED: AtomicU64 = AtomicU64::new(0);
 
 /// The plan of the query, where it has one.
 pub fn explain(rel: &Rel, input: &Input) -> String {
