@@ -24,6 +24,14 @@ pub fn single(path: &str) -> Result<Vec<Found>, ConnectorError> {
             Some(hint.to_string()),
         ));
     }
+    if is_pattern(path) && !Path::new(path).exists() {
+        let message = format!("file \"{path}\" does not exist");
+        let hint = "use connector = 'filesystem' for a pattern";
+        return Err(ConnectorError::configuration(
+            message,
+            Some(hint.to_string()),
+        ));
+    }
     Ok(vec![found(path)?])
 }
 
@@ -240,6 +248,10 @@ mod tests {
         let error = single(dir.path().to_str().unwrap()).unwrap_err();
         assert!(error.to_string().ends_with("is a directory"));
         assert_eq!(hint(&error), "use connector = 'filesystem' for a directory");
+        assert_eq!(
+            hint(&single("*.json").unwrap_err()),
+            "use connector = 'filesystem' for a pattern"
+        );
         assert!(
             single("/dev/null")
                 .unwrap_err()

@@ -76,14 +76,16 @@ impl RecordReader {
             decoder,
             max_record_bytes,
         } = opening;
-        let input = Input::open(file, compression)
-            .map_err(|e| ConnectorError::io(read_error(&place), e))?;
+        let failed = |e| ConnectorError::io(read_error(&place), e);
+        let len = file.metadata().map_err(failed)?.len();
+        let input = Input::open(file, compression).map_err(failed)?;
+        let len = input.n_compressed().is_none().then_some(len);
         let mut reader = Self {
             schema: spec.record_schema(),
             spec,
             place,
             input,
-            window: Window::new(max_record_bytes),
+            window: Window::new(max_record_bytes, len),
             stripes,
             decoder,
             is_end: position.is_end,

@@ -20,9 +20,12 @@ pub struct Window {
 }
 
 impl Window {
-    /// At the beginning of the file, with nothing read. Holds `limit` bytes at most.
-    pub fn new(limit: usize) -> Self {
-        let buffer = vec![0; BLOCK.min(limit)];
+    /// At the beginning of a file of `len` bytes where that is known, with nothing read. Holds `limit` bytes at
+    /// most.
+    pub fn new(limit: usize, len: Option<u64>) -> Self {
+        // One more than there is shows at once that there is no more.
+        let whole = len.and_then(|len| usize::try_from(len + 1).ok());
+        let buffer = vec![0; BLOCK.min(limit).min(whole.unwrap_or(BLOCK))];
         Self {
             buffer,
             start: 0,
@@ -111,7 +114,8 @@ impl Window {
         self.buffer.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
         if self.end == self.buffer.len() {
-            self.buffer.resize((self.end * 2).min(self.limit), 0);
+            self.buffer
+                .resize((self.end * 2).max(BLOCK).min(self.limit), 0);
         } else if self.buffer.len() > 4 * BLOCK && self.end < BLOCK {
             self.buffer.truncate(BLOCK);
             self.buffer.shrink_to_fit();
@@ -134,7 +138,7 @@ mod tests {
     #[test]
     fn a_window_moves_forwards_and_keeps_what_was_not_consumed() {
         let mut input = input(b"0123456789");
-        let mut window = Window::new(1 << 20);
+        let mut window = Window::new(1 << 20, None);
         window.fill(&mut input, 4).unwrap();
         window.consume(3);
         window.fill(&mut input, 2).unwrap();
@@ -158,7 +162,7 @@ mod tests {
     #[test]
     fn a_window_grows_to_its_limit_and_shrinks_again() {
         let mut input = input(&vec![b'x'; 12 * BLOCK]);
-        let mut window = Window::new(10 * BLOCK);
+        let mut window = Window::new(10 * BLOCK, Some(3));
         for _ in 0..10 {
             window.fill(&mut input, usize::MAX).unwrap();
         }
