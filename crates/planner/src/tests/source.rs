@@ -78,7 +78,7 @@ fn a_watermark_that_is_more_than_a_lag() {
         record: a Int32, ts Timestamp(ns, "+00:00"), bounds Timestamp(ns, "+00:00")
         a: a@0
         event time: Expr(Column { name: "ts", index: 1 })
-        watermark: Expr(BinaryExpr { left: ScalarFunctionExpr { fun: "<FUNC>", name: "least", args: [Column { name: "ts", index: 1 }, Column { name: "bounds", index: 2 }], return_field: Field { name: "least", data_type: Timestamp(Nanosecond, Some("+00:00")), nullable: true } }, op: Minus, right: Literal { value: IntervalMonthDayNano("IntervalMonthDayNano { months: 0, days: 0, nanoseconds: 1000000000 }"), field: Field { name: "lit", data_type: Interval(MonthDayNano) } }, fail_on_overflow: false })
+        watermark: Expr(BinaryExpr { left: ScalarFunctionExpr { fun: "<FUNC>", name: "least", args: [Column { name: "ts", index: 1 }, Column { name: "bounds", index: 2 }], return_field: Field { name: "least", data_type: Timestamp(Nanosecond, Some("+00:00")), nullable: true } }, op: Minus, right: Literal { value: IntervalMonthDayNano("IntervalMonthDayNano { months: 0, days: 0, nanoseconds: 1000000000 }"), field: Field { name: "lit", data_type: Interval(MonthDayNano) } }, fail_on_overflow: true })
         key: []"#]],
     );
 }
