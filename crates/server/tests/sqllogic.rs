@@ -7,6 +7,10 @@
 //!
 //! `SLT_FILTER=part-of-a-name` runs some of them; `SLT_UPDATE=1` writes actual results into the files,
 //! to be read with care before they are believed.
+#![expect(
+    clippy::unwrap_used,
+    reason = "the helpers of tests are tests, though clippy cannot know it"
+)]
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
