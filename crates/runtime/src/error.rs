@@ -1,5 +1,8 @@
 //! What can go wrong while a job runs.
 
+use arrow::error::ArrowError;
+use datafusion::error::DataFusionError;
+
 use crate::connector::{BadRecord, ConnectorError};
 
 #[derive(Debug, thiserror::Error)]
@@ -17,11 +20,11 @@ pub enum RuntimeError {
         source: ConnectorError,
     },
     /// An expression failed on a row: a cast, a division, an overflow.
-    #[error("{context}: {source}")]
+    #[error("{context}: {}", in_short(source))]
     Expression {
         context: String,
         #[source]
-        source: datafusion::error::DataFusionError,
+        source: DataFusionError,
     },
     /// An exact aggregate left its type's range.
     #[error("{0}")]
@@ -53,7 +56,7 @@ pub enum RuntimeError {
         source: std::io::Error,
     },
     #[error("columns could not be handled: {0}")]
-    Arrow(#[from] arrow::error::ArrowError),
+    Arrow(#[from] ArrowError),
     /// A plan that this runtime does not know how to build, or an invariant that does not hold.
     #[error("internal error: {0}; please report this")]
     Internal(String),
@@ -70,5 +73,63 @@ impl RuntimeError {
             Self::State { .. } | Self::Io { .. } => false,
             _ => true,
         }
+    }
+}
+
+/// What happened to a row, without the names of the libraries that it happened in.
+fn in_short(error: &DataFusionError) -> String {
+    match error.find_root() {
+        DataFusionError::ArrowError(error, _) => arrow_in_short(error),
+        DataFusionError::Execution(message) => message.clone(),
+        other => other.strip_backtrace(),
+    }
+}
+
+fn arrow_in_short(error: &ArrowError) -> String {
+    match error {
+        ArrowError::DivideByZero => "division by zero".into(),
+        ArrowError::ArithmeticOverflow(what) => match what.strip_prefix("Overflow happened on: ") {
+            Some(operands) => format!("{operands} does not fit its type"),
+            None => what.clone(),
+        },
+        ArrowError::CastError(what)
+        | ArrowError::ParseError(what)
+        | ArrowError::ComputeError(what)
+        | ArrowError::InvalidArgumentError(what) => lower_first(what),
+        other => other.to_string(),
+    }
+}
+
+fn lower_first(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(char::to_lowercase);
+    first.into_iter().flatten().chain(chars).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_expressions_are_short() {
+        let told = |error: ArrowError| {
+            let source = DataFusionError::from(error).context("somewhere deep");
+            let context = "expression a / b".to_string();
+            RuntimeError::Expression { context, source }.to_string()
+        };
+        assert_eq!(
+            told(ArrowError::DivideByZero),
+            "expression a / b: division by zero"
+        );
+        assert_eq!(
+            told(ArrowError::ArithmeticOverflow(
+                "Overflow happened on: 2 * 9".into()
+            )),
+            "expression a / b: 2 * 9 does not fit its type"
+        );
+        assert_eq!(
+            told(ArrowError::CastError("Cannot cast 'x'".into())),
+            "expression a / b: cannot cast 'x'"
+        );
     }
 }

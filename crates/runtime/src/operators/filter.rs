@@ -2,6 +2,7 @@
 
 use arrow::array::AsArray;
 use arrow::datatypes::DataType;
+use datafusion::physical_expr_common::physical_expr::fmt_sql;
 use thalweg_dataflow::ChangeBatch;
 use thalweg_dataflow::table::ExprRef;
 
@@ -25,7 +26,7 @@ impl Filter {
 impl Operator for Filter {
     fn push(&mut self, _input: usize, batch: ChangeBatch) -> Result<(), RuntimeError> {
         let failed = |source| RuntimeError::Expression {
-            context: format!("filter {}", self.predicate),
+            context: format!("filter {}", fmt_sql(self.predicate.as_ref())),
             source,
         };
         let mask = self

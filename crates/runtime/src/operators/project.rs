@@ -2,6 +2,7 @@
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
+use datafusion::physical_expr_common::physical_expr::fmt_sql;
 use thalweg_dataflow::ChangeBatch;
 use thalweg_dataflow::change::record_batch;
 use thalweg_dataflow::table::ExprRef;
@@ -33,12 +34,12 @@ pub fn evaluate(
     schema: &SchemaRef,
 ) -> Result<RecordBatch, RuntimeError> {
     let mut columns = Vec::with_capacity(exprs.len());
-    for (expr, field) in exprs.iter().zip(schema.fields()) {
+    for expr in exprs {
         let column = expr
             .evaluate(rows)
             .and_then(|v| v.into_array(rows.num_rows()))
             .map_err(|source| RuntimeError::Expression {
-                context: format!("column \"{}\"", field.name()),
+                context: format!("expression {}", fmt_sql(expr.as_ref())),
                 source,
             })?;
         columns.push(column);
