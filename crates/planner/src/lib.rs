@@ -5,6 +5,7 @@
 pub mod bind;
 pub mod catalog;
 pub mod changelog;
+mod constants;
 mod datafusion_error;
 mod declare;
 pub mod error;

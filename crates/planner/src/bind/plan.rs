@@ -16,6 +16,7 @@ use super::blame::{blame, faults_of_parts};
 use super::context::{BindContext, Scope};
 use super::stream_table::StreamTable;
 use super::view::{plan_normalized, rename};
+use crate::constants::check_constants;
 use crate::error::Fault;
 use crate::functions::Functions;
 use crate::refuse::refuse;
@@ -81,6 +82,7 @@ fn check_types(plan: LogicalPlan) -> datafusion::common::Result<()> {
     let analyzed = functions
         .analyzer()
         .execute_and_check(plan, functions.config(), |_, _| {})?;
+    check_constants(&analyzed)?;
     let context = OptimizerContext::new_with_config_options(Arc::clone(functions.config()))
         .without_query_execution_start_time()
         .with_max_passes(1);
