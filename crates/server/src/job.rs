@@ -1,10 +1,12 @@
 //! A running job, as the server sees it.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use thalweg_dataflow::plan::{Graph, JobSettings};
+use thalweg_dataflow::plan::{Graph, JobSettings, Op};
+use thalweg_dataflow::table::BadData;
 use thalweg_runtime::connector::BadReason;
 use thalweg_runtime::job::{self, Environment, JobHandle};
 use thalweg_runtime::metrics::JobMetrics;
@@ -15,6 +17,8 @@ use crate::error::Result;
 pub struct Running {
     handle: JobHandle,
     metrics: Arc<JobMetrics>,
+    /// Where the bad records of a table are kept, if they are.
+    dead_letters: BTreeMap<String, String>,
 }
 
 /// How a job ended.
@@ -29,7 +33,12 @@ impl Running {
     pub fn start(graph: &Graph, settings: &JobSettings, environment: &Environment) -> Result<Self> {
         let handle = job::start(graph, settings, environment)?;
         let metrics = handle.metrics();
-        Ok(Self { handle, metrics })
+        let dead_letters = dead_letters(graph);
+        Ok(Self {
+            handle,
+            metrics,
+            dead_letters,
+        })
     }
 
     /// Waits until the job has ended. Cancel-safe.
@@ -54,15 +63,26 @@ impl Running {
         }
     }
 
-    /// `12 late rows: ...`, `table "orders": 3 bad records not used (2 type, 1 malformed)`.
+    /// `12 late rows: ...`, `table "orders": 3 bad records dropped (2 type, 1 malformed)`.
     pub fn warnings(&self) -> Vec<String> {
         let late = late_rows(self.metrics.late_rows.load(Relaxed));
         let dropped = dropped_changes(self.metrics.dropped_changes.load(Relaxed));
-        late.into_iter()
-            .chain(dropped)
-            .chain(bad_records(&self.metrics.bad_records()))
-            .collect()
+        let bad = bad_records(&self.metrics.bad_records(), &self.dead_letters);
+        late.into_iter().chain(dropped).chain(bad).collect()
     }
+}
+
+/// The tables of `graph` whose bad records go to another table, and that table.
+fn dead_letters(graph: &Graph) -> BTreeMap<String, String> {
+    let sources = graph.nodes.iter().filter_map(|node| match &node.op {
+        Op::Source(spec) => Some(spec),
+        _ => None,
+    });
+    let kept = sources.filter_map(|spec| match &spec.bad_data {
+        BadData::DeadLetter(letters) => Some((spec.table.clone(), letters.clone())),
+        BadData::Fail | BadData::Drop => None,
+    });
+    kept.collect()
 }
 
 impl Drop for Running {
@@ -88,23 +108,27 @@ fn dropped_changes(n: u64) -> Option<String> {
 }
 
 /// One line per table, the most frequent reason first.
-fn bad_records(counts: &BTreeMap<(String, BadReason), u64>) -> Vec<String> {
+fn bad_records(
+    counts: &BTreeMap<(String, BadReason), u64>,
+    dead_letters: &BTreeMap<String, String>,
+) -> Vec<String> {
     let mut by_table: BTreeMap<&str, Vec<(u64, BadReason)>> = BTreeMap::new();
     for ((table, reason), n) in counts {
         by_table.entry(table).or_default().push((*n, *reason));
     }
     let lines = by_table.into_iter().map(|(table, mut reasons)| {
-        reasons.sort_by_key(|(n, reason)| (std::cmp::Reverse(*n), *reason));
+        reasons.sort_by_key(|(n, reason)| (Reverse(*n), *reason));
         let total = reasons.iter().map(|(n, _)| n).sum();
-        let reasons: Vec<_> = reasons
+        let named = reasons
             .iter()
-            .map(|(n, reason)| format!("{n} {}", reason.as_str()))
-            .collect();
+            .map(|(n, reason)| format!("{n} {}", reason.as_str()));
         let records = plural(total, "record", "records");
-        format!(
-            "table \"{table}\": {total} bad {records} not used ({})",
-            reasons.join(", ")
-        )
+        let fate = match dead_letters.get(table) {
+            Some(letters) => format!("kept in \"{letters}\""),
+            None => "dropped".to_string(),
+        };
+        let reasons = named.collect::<Vec<_>>().join(", ");
+        format!("table \"{table}\": {total} bad {records} {fate} ({reasons})")
     });
     lines.collect()
 }
@@ -124,17 +148,18 @@ mod tests {
             late_rows(12).unwrap(),
             "12 late rows: their windows had closed"
         );
-        assert_eq!(bad_records(&BTreeMap::new()), Vec::<String>::new());
+        let kept = BTreeMap::from([("p".to_string(), "letters".to_string())]);
+        assert_eq!(bad_records(&BTreeMap::new(), &kept), Vec::<String>::new());
         let counts = BTreeMap::from([
             (("o".to_string(), BadReason::Malformed), 1),
             (("o".to_string(), BadReason::Type), 2),
             (("p".to_string(), BadReason::Range), 1),
         ]);
         assert_eq!(
-            bad_records(&counts),
+            bad_records(&counts, &kept),
             [
-                "table \"o\": 3 bad records not used (2 type, 1 malformed)",
-                "table \"p\": 1 bad record not used (1 range)"
+                "table \"o\": 3 bad records dropped (2 type, 1 malformed)",
+                "table \"p\": 1 bad record kept in \"letters\" (1 range)"
             ]
         );
     }

@@ -11,6 +11,7 @@ mod run;
 mod signals;
 mod validate;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 pub use args::Args;
@@ -37,6 +38,7 @@ pub fn init_logging() {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
         .init();
 }

@@ -50,6 +50,8 @@ async fn tick(bar: ProgressBar, metrics: Vec<Arc<JobMetrics>>) {
     tokio::time::sleep(PATIENCE).await;
     loop {
         let now = Counts::read(&metrics);
+        // The message first: each of these may draw.
+        bar.set_message(now.describe(started.elapsed()));
         bar.set_style(if now.total_bytes.is_some() {
             with_bytes()
         } else {
@@ -57,7 +59,6 @@ async fn tick(bar: ProgressBar, metrics: Vec<Arc<JobMetrics>>) {
         });
         bar.set_length(now.total_bytes.unwrap_or(0));
         bar.set_position(now.bytes);
-        bar.set_message(now.describe(started.elapsed()));
         tokio::time::sleep(REFRESH).await;
     }
 }

@@ -34,7 +34,7 @@ fn check(bad: &[u8], words: &[&str]) {
         [r#"{"id":1}"#, r#"{"id":3}"#],
         "{finished:?}"
     );
-    finished.failed(0, &["1 bad record not used"]);
+    finished.failed(0, &["1 bad record dropped"]);
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn a_file_that_was_cut_off_in_the_middle() {
         .thalweg(&["run", "-e", &of_gz("")])
         .failed(1, &["t.ndjson.gz"]);
     let finished = place.thalweg(&["run", "-e", &of_gz(", bad_data = 'drop'")]);
-    finished.failed(0, &["1 bad record not used"]);
+    finished.failed(0, &["1 bad record dropped"]);
 }
 
 #[test]

@@ -175,7 +175,7 @@ fn late_and_bad_rows_are_told_at_the_end() {
     );
     assert_eq!(
         finished.warnings(),
-        ["warning: table \"bad\": 3 bad records not used (2 type, 1 malformed)"]
+        ["warning: table \"bad\": 3 bad records dropped (2 type, 1 malformed)"]
     );
 
     place.write(
