@@ -8,6 +8,8 @@
 //! failure prints the seed that gives it as the first case. With `THALWEG_ORACLE_SURVEY=1` it does not stop at
 //! the first failure and makes none smaller, but prints a line for each.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 mod check;
 mod connector;
 mod expr;
