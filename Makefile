@@ -1,4 +1,5 @@
-# Every build goes to one directory outside the checkout, which clones and worktrees share.
+# Builds name the workspace, not a package of it: cargo would choose other features of the dependencies
+# and compile them again. Every build goes to one directory outside the checkout, which clones and worktrees share.
 # Prefer it to a bare `cargo` call, or export CARGO_TARGET_DIR yourself.
 export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/thalweg/target
 # A toolchain that `make setup` has just installed is found without a new login.
@@ -21,7 +22,7 @@ build: ## Build everything, for development
 	$(CARGO) build $(LOCKED) --workspace --all-targets
 
 release: ## Build the optimised binary `thalweg`
-	$(CARGO) build $(LOCKED) --release -p thalweg-server
+	$(CARGO) build $(LOCKED) --release --workspace --bin thalweg
 	@echo "built $(CARGO_TARGET_DIR)/release/thalweg"
 
 test: ## Run every test there is
@@ -42,7 +43,7 @@ demo: setup ## Install, build and run the sample pipeline over a week of real fl
 	@dev/demo.sh
 
 bench: ## Compare with batch DataFusion over the same bytes (ROWS=…, QUERIES=a,b,d)
-	$(CARGO) build $(LOCKED) --release -p thalweg-server -p thalweg-bench
+	$(CARGO) build $(LOCKED) --release --workspace --bins
 	@$(CARGO_TARGET_DIR)/release/thalweg-bench run
 
 docs: ## Build the API documentation of the crates

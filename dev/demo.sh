@@ -4,6 +4,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 echo "demo: building thalweg (the first time compiles every dependency: some minutes)"
-cargo build --locked -p thalweg-server
+cargo build --locked --workspace --bin thalweg
 echo "demo: thalweg run sample/demo.sql"
 exec "$CARGO_TARGET_DIR/debug/thalweg" run sample/demo.sql
