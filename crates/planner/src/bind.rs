@@ -6,6 +6,7 @@
 mod assign;
 mod ast;
 mod blame;
+mod check;
 mod context;
 mod convert;
 mod fixture;

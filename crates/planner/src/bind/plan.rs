@@ -6,17 +6,16 @@ use std::sync::Arc;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
-use datafusion::optimizer::simplify_expressions::SimplifyExpressions;
-use datafusion::optimizer::{AnalyzerRule, Optimizer, OptimizerContext, OptimizerRule};
 use datafusion::sql::sqlparser::ast::Query;
 
 use super::ast::normalized;
 use super::blame::{blame, faults_of_parts};
+use super::check::check_types;
 use super::context::{BindContext, Scope};
 use super::stream_table::StreamTable;
 use super::view::{plan_normalized, rename};
-use crate::constants::check_constants;
 use crate::error::Fault;
 use crate::functions::Functions;
 use crate::refuse::refuse;
@@ -71,25 +70,10 @@ pub fn bind_view(query: &Query, names: &[String], scope: &Scope<'_>) -> Result<B
 fn checked_plan(context: &BindContext<'_>, query: Query) -> Result<LogicalPlan, Fault> {
     let plan = plan_normalized(context, query).map_err(Fault::from_datafusion)?;
     rewrite::check(&plan)?;
-    check_types(plan.clone()).map_err(Fault::from_datafusion)?;
+    check_types(plan.clone())?;
     TypeCoercion::new()
         .analyze(plan, Functions::get().config())
         .map_err(Fault::from_datafusion)
-}
-
-fn check_types(plan: LogicalPlan) -> datafusion::common::Result<()> {
-    let functions = Functions::get();
-    let analyzed = functions
-        .analyzer()
-        .execute_and_check(plan, functions.config(), |_, _| {})?;
-    check_constants(&analyzed)?;
-    let context = OptimizerContext::new_with_config_options(Arc::clone(functions.config()))
-        .without_query_execution_start_time()
-        .with_max_passes(1);
-    let rule: Arc<dyn OptimizerRule + Send + Sync> = Arc::new(SimplifyExpressions::new());
-    Optimizer::with_rules(vec![rule])
-        .optimize(analyzed, &context, |_, _| {})
-        .map(|_| ())
 }
 
 /// Columns of a result are told apart by name alone.

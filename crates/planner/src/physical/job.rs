@@ -1,5 +1,6 @@
 //! One job: its sources, the queries over them, and its sinks.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use datafusion::common::ScalarValue;
@@ -40,9 +41,18 @@ pub(super) fn build(
     if !faults.is_empty() {
         return Err(faults);
     }
+    let mut missing = BTreeSet::new();
     for prepared in &queries {
-        if let Err(fault) = builder.query(prepared, &mut written) {
-            faults.push(fault.at(prepared.query.position));
+        let result = if prepared.streams.is_disjoint(&missing) {
+            builder.query(prepared, &mut written)
+        } else {
+            Ok(())
+        };
+        faults.extend(result.err().map(|fault| fault.at(prepared.query.position)));
+        if let SinkTarget::Stream(def) = &prepared.query.sink.target
+            && !builder.streams.contains_key(&def.name)
+        {
+            missing.insert(def.name.clone());
         }
     }
     if !faults.is_empty() {

@@ -255,6 +255,8 @@ fn binding_faults() {
             "SELECT extract(foo FROM ts) FROM orders",
             "SELECT (doc).x FROM orders",
             "SELECT ts AT TIME ZONE 'Mars' FROM orders",
+            "SELECT upper(customer) || tags::INT FROM orders",
+            "SELECT (doc->'a')::DATE, TRY_CAST(tags AS INT) FROM orders",
         ],
         expect![[r#"
             SELECT amont, custmer, order_id FROM orders WHERE tss > now()
@@ -325,6 +327,10 @@ fn binding_faults() {
             SELECT (doc).x FROM orders
                 cannot access field at argument 1: type TEXT is not Struct, Map, or Null at 1:9
             SELECT ts AT TIME ZONE 'Mars' FROM orders
+            SELECT upper(customer) || tags::INT FROM orders
+                cannot cast TEXT[] to INT at 1:27
+            SELECT (doc->'a')::DATE, TRY_CAST(tags AS INT) FROM orders
+                cannot cast TEXT[] to INT at 1:35
         "#]],
     );
 }

@@ -75,11 +75,11 @@ fn a_watermark_that_is_more_than_a_lag() {
         "a INT, ts TIMESTAMPTZ, bounds TIMESTAMPTZ, WATERMARK FOR ts AS least(ts, bounds) - INTERVAL '1 second'",
         &[0],
         expect![[r#"
-        record: a Int32, ts Timestamp(ns, "+00:00"), bounds Timestamp(ns, "+00:00")
-        a: a@0
-        event time: Expr(Column { name: "ts", index: 1 })
-        watermark: Expr(BinaryExpr { left: ScalarFunctionExpr { fun: "<FUNC>", name: "least", args: [Column { name: "ts", index: 1 }, Column { name: "bounds", index: 2 }], return_field: Field { name: "least", data_type: Timestamp(Nanosecond, Some("+00:00")), nullable: true } }, op: Minus, right: Literal { value: IntervalMonthDayNano("IntervalMonthDayNano { months: 0, days: 0, nanoseconds: 1000000000 }"), field: Field { name: "lit", data_type: Interval(MonthDayNano) } }, fail_on_overflow: true })
-        key: []"#]],
+            record: a Int32, ts Timestamp(ns, "+00:00"), bounds Timestamp(ns, "+00:00")
+            a: a@0
+            event time: Expr(Column { name: "ts", index: 1 })
+            watermark: Expr(BinaryExpr { left: ScalarFunctionExpr { fun: "<FUNC>", name: "least", args: [Column { name: "ts", index: 1 }, Column { name: "bounds", index: 2 }], return_field: Field { name: "least", data_type: Timestamp(Nanosecond, Some("+00:00")), nullable: true } }, op: Minus, right: Literal { value: IntervalMonthDayNano("IntervalMonthDayNano { months: 0, days: 0, nanoseconds: 1000000000 }"), field: Field { name: "lit", data_type: Interval(MonthDayNano) } }, fail_on_overflow: true })
+            key: []"#]],
     );
 }
 

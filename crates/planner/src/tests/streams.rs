@@ -24,6 +24,7 @@ fn a_stream_has_one_filler_and_a_reader() {
             "CREATE TABLE mid (a INT); INSERT INTO mid SELECT foo FROM orders; SELECT * FROM mid",
             "CREATE TABLE mid (a INT); INSERT INTO mid SELECT 1; SELECT b FROM mid",
             "CREATE TABLE mid (a INT); INSERT INTO mid SELECT 1; EXPLAIN SELECT a FROM mid",
+            "CREATE TABLE mid (a INT); INSERT INTO mid SELECT count(*) FROM orders GROUP BY random(); SELECT a FROM mid",
             "CREATE TABLE mid (a INT); CREATE VIEW v AS SELECT a FROM mid; INSERT INTO mid SELECT 1; SELECT a FROM v",
         ],
         expect![[r#"
@@ -45,6 +46,7 @@ fn a_stream_has_one_filler_and_a_reader() {
             CREATE TABLE mid (a INT); INSERT INTO mid SELECT 1; SELECT b FROM mid
                 column "b" does not exist at 1:60 · hint: table "mid" has "a"
             CREATE TABLE mid (a INT); INSERT INTO mid SELECT 1; EXPLAIN SELECT a FROM mid
+            CREATE TABLE mid (a INT); INSERT INTO mid SELECT count(*) FROM orders GROUP BY random(); SELECT a FROM mid
             CREATE TABLE mid (a INT); CREATE VIEW v AS SELECT a FROM mid; INSERT INTO mid SELECT 1; SELECT a FROM v
         "#]],
     );
