@@ -1,7 +1,9 @@
 //! Computes columns from columns, row by row; diffs and event times pass through.
 
+use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
+use datafusion::error::DataFusionError;
 use datafusion::physical_expr_common::physical_expr::fmt_sql;
 use thalweg_dataflow::ChangeBatch;
 use thalweg_dataflow::change::record_batch;
@@ -44,7 +46,23 @@ pub fn evaluate(
             })?;
         columns.push(column);
     }
+    check_nulls(&columns, schema)?;
     Ok(record_batch(schema.clone(), columns, rows.num_rows())?)
+}
+
+/// A column of a sink may be NOT NULL where the query's is not; Arrow's own error would not say why.
+fn check_nulls(columns: &[ArrayRef], schema: &SchemaRef) -> Result<(), RuntimeError> {
+    for (column, field) in columns.iter().zip(schema.fields()) {
+        if !field.is_nullable() && column.logical_null_count() > 0 {
+            return Err(RuntimeError::Expression {
+                context: format!("column \"{}\"", field.name()),
+                source: DataFusionError::Execution(
+                    "a NULL for a column that is NOT NULL".to_string(),
+                ),
+            });
+        }
+    }
+    Ok(())
 }
 
 impl Operator for Project {
@@ -64,5 +82,39 @@ impl Operator for Project {
 
     fn state(&mut self) -> Option<&mut dyn Stateful> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::Int64Array;
+    use arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::physical_expr::expressions::Column;
+
+    use super::*;
+
+    #[test]
+    fn a_null_for_a_not_null_column_names_the_column() {
+        let schema = |nullable| {
+            Arc::new(Schema::new(vec![Field::new(
+                "n",
+                DataType::Int64,
+                nullable,
+            )]))
+        };
+        let rows = |values: Vec<Option<i64>>| {
+            RecordBatch::try_new(schema(true), vec![Arc::new(Int64Array::from(values))])
+                .expect("one column")
+        };
+        let exprs: [ExprRef; 1] = [Arc::new(Column::new("n", 0))];
+        assert!(evaluate(&exprs, &rows(vec![Some(1)]), &schema(false)).is_ok());
+        let error =
+            evaluate(&exprs, &rows(vec![Some(1), None]), &schema(false)).expect_err("a null");
+        assert_eq!(
+            error.to_string(),
+            "column \"n\": a NULL for a column that is NOT NULL"
+        );
     }
 }
