@@ -17,8 +17,8 @@ use crate::error::Result;
 pub struct Running {
     handle: JobHandle,
     metrics: Arc<JobMetrics>,
-    /// Where the bad records of a table are kept, if they are.
-    dead_letters: BTreeMap<String, String>,
+    /// What becomes of a table's bad records, where they do not end the job.
+    fates: BTreeMap<String, String>,
 }
 
 /// How a job ended.
@@ -33,11 +33,11 @@ impl Running {
     pub fn start(graph: &Graph, settings: &JobSettings, environment: &Environment) -> Result<Self> {
         let handle = job::start(graph, settings, environment)?;
         let metrics = handle.metrics();
-        let dead_letters = dead_letters(graph);
+        let fates = fates(graph);
         Ok(Self {
             handle,
             metrics,
-            dead_letters,
+            fates,
         })
     }
 
@@ -67,22 +67,25 @@ impl Running {
     pub fn warnings(&self) -> Vec<String> {
         let late = late_rows(self.metrics.late_rows.load(Relaxed));
         let dropped = dropped_changes(self.metrics.dropped_changes.load(Relaxed));
-        let bad = bad_records(&self.metrics.bad_records(), &self.dead_letters);
+        let bad = bad_records(&self.metrics.bad_records(), &self.fates);
         late.into_iter().chain(dropped).chain(bad).collect()
     }
 }
 
-/// The tables of `graph` whose bad records go to another table, and that table.
-fn dead_letters(graph: &Graph) -> BTreeMap<String, String> {
+/// What becomes of the bad records of each table that `graph` reads on in spite of them.
+fn fates(graph: &Graph) -> BTreeMap<String, String> {
     let sources = graph.nodes.iter().filter_map(|node| match &node.op {
         Op::Source(spec) => Some(spec),
         _ => None,
     });
-    let kept = sources.filter_map(|spec| match &spec.bad_data {
-        BadData::DeadLetter(letters) => Some((spec.table.clone(), letters.clone())),
-        BadData::Fail | BadData::Drop => None,
+    let fates = sources.filter_map(|spec| match &spec.bad_data {
+        BadData::Fail => None,
+        BadData::Drop => Some((spec.table.clone(), "dropped".to_string())),
+        BadData::DeadLetter(letters) => {
+            Some((spec.table.clone(), format!("kept in \"{letters}\"")))
+        }
     });
-    kept.collect()
+    fates.collect()
 }
 
 impl Drop for Running {
@@ -110,25 +113,25 @@ fn dropped_changes(n: u64) -> Option<String> {
 /// One line per table, the most frequent reason first.
 fn bad_records(
     counts: &BTreeMap<(String, BadReason), u64>,
-    dead_letters: &BTreeMap<String, String>,
+    fates: &BTreeMap<String, String>,
 ) -> Vec<String> {
     let mut by_table: BTreeMap<&str, Vec<(u64, BadReason)>> = BTreeMap::new();
     for ((table, reason), n) in counts {
         by_table.entry(table).or_default().push((*n, *reason));
     }
-    let lines = by_table.into_iter().map(|(table, mut reasons)| {
+    let lines = by_table.into_iter().filter_map(|(table, mut reasons)| {
+        // Under `fail` the error says it all.
+        let fate = fates.get(table)?;
         reasons.sort_by_key(|(n, reason)| (Reverse(*n), *reason));
         let total = reasons.iter().map(|(n, _)| n).sum();
         let named = reasons
             .iter()
             .map(|(n, reason)| format!("{n} {}", reason.as_str()));
         let records = plural(total, "record", "records");
-        let fate = match dead_letters.get(table) {
-            Some(letters) => format!("kept in \"{letters}\""),
-            None => "dropped".to_string(),
-        };
         let reasons = named.collect::<Vec<_>>().join(", ");
-        format!("table \"{table}\": {total} bad {records} {fate} ({reasons})")
+        Some(format!(
+            "table \"{table}\": {total} bad {records} {fate} ({reasons})"
+        ))
     });
     lines.collect()
 }
@@ -148,15 +151,19 @@ mod tests {
             late_rows(12).unwrap(),
             "12 late rows: their windows had closed"
         );
-        let kept = BTreeMap::from([("p".to_string(), "letters".to_string())]);
-        assert_eq!(bad_records(&BTreeMap::new(), &kept), Vec::<String>::new());
+        let fates = BTreeMap::from([
+            ("o".to_string(), "dropped".to_string()),
+            ("p".to_string(), "kept in \"letters\"".to_string()),
+        ]);
+        assert_eq!(bad_records(&BTreeMap::new(), &fates), Vec::<String>::new());
         let counts = BTreeMap::from([
             (("o".to_string(), BadReason::Malformed), 1),
             (("o".to_string(), BadReason::Type), 2),
             (("p".to_string(), BadReason::Range), 1),
+            (("that fails".to_string(), BadReason::Range), 1),
         ]);
         assert_eq!(
-            bad_records(&counts, &kept),
+            bad_records(&counts, &fates),
             [
                 "table \"o\": 3 bad records dropped (2 type, 1 malformed)",
                 "table \"p\": 1 bad record kept in \"letters\" (1 range)"

@@ -27,6 +27,11 @@ fn check(bad: &[u8], words: &[&str]) {
     finished
         .failed(1, &["table \"t\"", "t.ndjson", "line 2", "bad_data"])
         .failed(1, words);
+    assert!(
+        finished.stderr.starts_with("error: "),
+        "{}",
+        finished.stderr
+    );
 
     let finished = place.thalweg(&["run", "-e", &table(", bad_data = 'drop'")]);
     assert_eq!(
