@@ -251,6 +251,9 @@ impl Multiset {
 
     /// Empties these groups. What the store has of them is deleted with the next commit.
     pub(super) fn reset(&mut self, slots: &[u32]) {
+        if self.store.is_none() && slots.len() == self.groups.len() {
+            return self.clear();
+        }
         for &slot in slots {
             self.drop_pairs(slot);
             let group = std::mem::replace(&mut self.groups[slot as usize], Group::NEW);
@@ -259,6 +262,14 @@ impl Multiset {
             }
         }
         self.sweep();
+    }
+
+    /// Empties all groups at once: a window that closes.
+    fn clear(&mut self) {
+        self.pairs.clear();
+        self.values.clear();
+        self.changed.clear();
+        self.groups.fill(Group::NEW);
     }
 
     /// Takes these groups out of memory. They hold nothing that the store does not have.

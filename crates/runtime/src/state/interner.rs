@@ -11,7 +11,7 @@ mod words;
 use std::sync::Arc;
 
 use arrow::array::*;
-use arrow::buffer::NullBuffer;
+use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 
@@ -28,6 +28,9 @@ pub struct KeyInterner {
     slots: Slots,
     table: Table,
 }
+
+/// What an interner keeps when it is cleared: windows of a few hundred keys come and go by the thousand.
+const MAX_KEPT_BYTES: usize = 1 << 20;
 
 enum Table {
     /// A key without columns: the one group of a global aggregate.
@@ -152,10 +155,20 @@ impl KeyInterner {
         self.slots.take_back(slots);
     }
 
-    /// Forgets all keys and gives their memory back.
+    /// Forgets all keys. Memory is kept for the next ones, unless it is much.
     pub fn clear(&mut self) {
-        self.table = Table::new(self.codec.types());
-        self.slots = Slots::default();
+        if self.memory_bytes() > MAX_KEPT_BYTES {
+            self.table = Table::new(self.codec.types());
+            self.slots = Slots::default();
+            return;
+        }
+        match &mut self.table {
+            Table::Single(slot) => *slot = None,
+            Table::Word(table) => table.clear(),
+            Table::WideWord(table) => table.clear(),
+            Table::Bytes(table) | Table::Rows(table) => table.clear(),
+        }
+        self.slots.clear();
     }
 
     /// Bytes held, approximately.
@@ -298,14 +311,30 @@ fn byte_column(
     table: &ByteTable,
     slots: &[u32],
 ) -> Result<ArrayRef, KeyError> {
-    let bytes = slots.iter().map(|&s| table.get(s));
-    match data_type {
+    let mut bytes = Vec::with_capacity(slots.len() * 16);
+    let mut ends = Vec::with_capacity(slots.len() + 1);
+    ends.push(0);
+    for &slot in slots {
+        bytes.extend_from_slice(table.get(slot).unwrap_or_default());
+        let end = i32::try_from(bytes.len());
+        ends.push(end.map_err(|_| KeyError::Malformed("keys of more than 2 GiB".into()))?);
+    }
+    let is_null = |slot: &u32| table.get(*slot).is_none();
+    let nulls = slots
+        .iter()
+        .any(is_null)
+        .then(|| slots.iter().map(|s| !is_null(s)).collect());
+    let (offsets, bytes) = (OffsetBuffer::new(ends.into()), Buffer::from_vec(bytes));
+    let column: ArrayRef = match data_type {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
-            let text = |b| std::str::from_utf8(b).expect("copied from a string column");
-            let column: StringArray = bytes.map(|b| b.map(text)).collect();
-            Ok(cast(&column, data_type)?)
+            Arc::new(StringArray::try_new(offsets, bytes, nulls)?)
         }
-        _ => Ok(cast(&bytes.collect::<BinaryArray>(), data_type)?),
+        _ => Arc::new(BinaryArray::try_new(offsets, bytes, nulls)?),
+    };
+    if column.data_type() == data_type {
+        Ok(column)
+    } else {
+        Ok(cast(&column, data_type)?)
     }
 }
 

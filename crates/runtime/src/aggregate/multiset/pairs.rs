@@ -133,6 +133,13 @@ impl Pairs {
         self.pairs.iter().filter(|pair| !pair.is_dead())
     }
 
+    pub(super) fn clear(&mut self) {
+        self.pairs.clear();
+        self.table.clear();
+        self.n_dead = 0;
+        self.sorted.iter_mut().for_each(BTreeMap::clear);
+    }
+
     pub(super) fn is_mostly_dead(&self) -> bool {
         self.n_dead >= MIN_DEAD && self.n_dead > self.pairs.len() / 2
     }

@@ -157,6 +157,14 @@ impl ByteTable {
         self.table.shrink_to_fit(|e| table_hash(e.tag));
     }
 
+    pub(super) fn clear(&mut self) {
+        self.table.clear();
+        self.arena.clear();
+        self.spans.clear();
+        self.garbage = 0;
+        self.null_slot = None;
+    }
+
     pub(super) fn memory_bytes(&self) -> usize {
         self.table.allocation_size()
             + self.arena.capacity()

@@ -33,6 +33,11 @@ impl Slots {
         }
     }
 
+    pub(super) fn clear(&mut self) {
+        self.taken.clear();
+        self.free.clear();
+    }
+
     pub(super) fn n_slots(&self) -> usize {
         self.taken.len()
     }

@@ -57,6 +57,10 @@ fn check(seed: u64, types: Vec<DataType>) {
         }
         assert_eq!(new, expected_new, "seed {seed}, {types:?}");
         check_keys(seed, &interner, &oracle);
+        if rng.random_bool(0.1) {
+            interner.clear();
+            oracle.slots.clear();
+        }
         remove_some(&mut rng, &mut interner, &mut oracle);
     }
 }

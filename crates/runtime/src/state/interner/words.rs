@@ -100,6 +100,12 @@ impl<W: Copy + Eq + Default> WordTable<W> {
         }
     }
 
+    pub(super) fn clear(&mut self) {
+        self.table.clear();
+        self.words.clear();
+        self.null_slot = None;
+    }
+
     pub(super) fn memory_bytes(&self) -> usize {
         self.table.allocation_size() + self.words.capacity() * size_of::<W>()
     }
