@@ -182,7 +182,7 @@ where
         let cells = &mut self.cells;
         Rows::new(slots, args, filter, diffs).for_each(|row, slot, diff| {
             let cell = &mut cells[slot];
-            cell.sum.add(values[row].to_wide::<N>().times(diff));
+            cell.sum.add(ToWide::times(values[row], diff));
             cell.n += diff;
         });
         Ok(())

@@ -139,6 +139,12 @@ impl<const N: usize> Wide<N> {
 /// Values that a [`Wide`] can take in. `N` must be at least the limbs of the value.
 pub(super) trait ToWide: Copy {
     fn to_wide<const N: usize>(self) -> Wide<N>;
+
+    /// The value `n` times.
+    #[inline(always)]
+    fn times<const N: usize>(self, n: i64) -> Wide<N> {
+        self.to_wide().times(n)
+    }
 }
 
 macro_rules! signed_to_wide {
@@ -150,6 +156,12 @@ macro_rules! signed_to_wide {
                 let mut limbs = [(value >> 63) as u64; N];
                 limbs[0] = value as u64;
                 Wide(limbs)
+            }
+
+            // Without a branch: one multiplication gives all 128 bits.
+            #[inline(always)]
+            fn times<const N: usize>(self, n: i64) -> Wide<N> {
+                (i128::from(self) * i128::from(n)).to_wide()
             }
         }
     )*};
@@ -164,6 +176,12 @@ macro_rules! unsigned_to_wide {
                 let mut limbs = [0; N];
                 limbs[0] = u64::from(self);
                 Wide(limbs)
+            }
+
+            // Below 2^64 times 2^63: within 128 bits.
+            #[inline(always)]
+            fn times<const N: usize>(self, n: i64) -> Wide<N> {
+                (i128::from(self) * i128::from(n)).to_wide()
             }
         }
     )*};
@@ -223,6 +241,9 @@ mod tests {
         for value in [0i64, 1, -1, 12_345, i64::MIN, i64::MAX] {
             for n in [0i64, 1, -1, 2, -7, 1 << 40, i64::MIN] {
                 let product = value.to_wide::<3>().times(n).to_i128();
+                assert_eq!(ToWide::times::<3>(value, n).to_i128(), product);
+                let unsigned = ToWide::times::<2>(value as u64, n).to_i128();
+                assert_eq!(unsigned, Some(i128::from(value as u64) * i128::from(n)));
                 assert_eq!(
                     product,
                     Some(i128::from(value) * i128::from(n)),

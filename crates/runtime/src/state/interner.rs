@@ -116,25 +116,14 @@ impl KeyInterner {
             Table::Word(table) => Ok(vec![word_column(&types[0], table.get(slots))]),
             Table::WideWord(table) => Ok(vec![wide_word_column(&types[0], table.get(slots))]),
             Table::Bytes(table) => Ok(vec![byte_column(&types[0], table, slots)?]),
-            Table::Rows(table) => {
-                let rows = slots
-                    .iter()
-                    .map(|&s| table.get(s).expect("key bytes are never null"));
-                self.codec.decode(rows)
-            }
+            Table::Rows(table) => self.codec.decode(rows_of(table, slots).iter()),
         }
     }
 
     /// The key bytes of these slots, as [`KeyCodec`] encodes their keys.
     pub fn key_rows(&self, slots: &[u32]) -> Result<KeyRows, KeyError> {
         match &self.table {
-            Table::Rows(table) => {
-                let mut rows = KeyRows::default();
-                slots
-                    .iter()
-                    .for_each(|&s| rows.push(table.get(s).expect("key bytes are never null")));
-                Ok(rows)
-            }
+            Table::Rows(table) => Ok(rows_of(table, slots)),
             _ => self.codec.encode(&self.key_columns(slots)?, slots.len()),
         }
     }
@@ -306,6 +295,14 @@ fn wide_word_column(data_type: &DataType, words: impl Iterator<Item = Option<u12
     with_word_type!(data_type => column!(), other => unreachable!("{other} is no word"))
 }
 
+fn rows_of(table: &ByteTable, slots: &[u32]) -> KeyRows {
+    let mut rows = KeyRows::default();
+    slots
+        .iter()
+        .for_each(|&slot| rows.push_with(|bytes| table.write(slot, bytes)));
+    rows
+}
+
 fn byte_column(
     data_type: &DataType,
     table: &ByteTable,
@@ -315,15 +312,12 @@ fn byte_column(
     let mut ends = Vec::with_capacity(slots.len() + 1);
     ends.push(0);
     for &slot in slots {
-        bytes.extend_from_slice(table.get(slot).unwrap_or_default());
+        table.write(slot, &mut bytes);
         let end = i32::try_from(bytes.len());
         ends.push(end.map_err(|_| KeyError::Malformed("keys of more than 2 GiB".into()))?);
     }
-    let is_null = |slot: &u32| table.get(*slot).is_none();
-    let nulls = slots
-        .iter()
-        .any(is_null)
-        .then(|| slots.iter().map(|s| !is_null(s)).collect());
+    let has_null = slots.iter().any(|&slot| table.is_null(slot));
+    let nulls = has_null.then(|| slots.iter().map(|&slot| !table.is_null(slot)).collect());
     let (offsets, bytes) = (OffsetBuffer::new(ends.into()), Buffer::from_vec(bytes));
     let column: ArrayRef = match data_type {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {

@@ -76,12 +76,12 @@ impl KeyRows {
         &self.bytes[self.offsets[row]..self.offsets[row + 1]]
     }
 
-    /// Appends the bytes of one more key.
-    pub fn push(&mut self, key: &[u8]) {
+    /// Appends one more key, which `write` appends to the bytes.
+    pub(super) fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         if self.offsets.is_empty() {
             self.offsets.push(0);
         }
-        self.bytes.extend_from_slice(key);
+        write(&mut self.bytes);
         self.offsets.push(self.bytes.len());
     }
 
