@@ -32,6 +32,10 @@ impl Watermark {
     }
 }
 
+/// The event time of a row that has none: a constant, or the row of a global aggregate over no input. It
+/// lies in no window, and what is grouped by it does not expire.
+pub const TIMELESS: i64 = i64::MAX;
+
 /// Nanoseconds of a duration written as in SQL: `'1 hour'`, `'5 minutes 30 seconds'`, `'250 ms'`,
 /// `'00:05:00'`; `'0'` is zero. Months and years are refused, for they have no exact length.
 pub fn parse_duration(text: &str) -> Result<i64, String> {

@@ -21,6 +21,8 @@ use crate::window::{WindowTvf, window_call};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventTime {
     pub column: TimeColumn,
+    /// Further positions of the same column, ascending.
+    copies: Vec<usize>,
     /// Its time zone, where it has one.
     pub zone: Option<Arc<str>>,
 }
@@ -38,8 +40,42 @@ pub enum TimeColumn {
 impl EventTime {
     const ABSENT: Self = Self {
         column: TimeColumn::Absent,
+        copies: Vec::new(),
         zone: None,
     };
+
+    fn new(column: TimeColumn, zone: Option<Arc<str>>) -> Self {
+        Self {
+            column,
+            copies: Vec::new(),
+            zone,
+        }
+    }
+
+    /// At these positions, in any order.
+    fn at(mut positions: Vec<usize>, zone: Option<Arc<str>>) -> Self {
+        positions.sort_unstable();
+        positions.dedup();
+        let mut positions = positions.into_iter();
+        let column = positions.next().map_or(TimeColumn::Absent, TimeColumn::At);
+        Self {
+            column,
+            copies: positions.collect(),
+            zone,
+        }
+    }
+
+    fn positions(&self) -> Vec<usize> {
+        self.index()
+            .into_iter()
+            .chain(self.copies.iter().copied())
+            .collect()
+    }
+
+    /// Whether the column at this position is the event time.
+    pub fn is_at(&self, index: usize) -> bool {
+        self.positions().contains(&index)
+    }
 
     pub fn index(&self) -> Option<usize> {
         match self.column {
@@ -48,13 +84,18 @@ impl EventTime {
         }
     }
 
-    /// The same time where columns have moved: `place` gives the new position of an old one.
-    fn moved(self, place: impl FnOnce(usize) -> Option<usize>) -> Self {
-        let column = match self.column {
-            TimeColumn::At(index) => place(index).map_or(TimeColumn::Absent, TimeColumn::At),
-            other => other,
-        };
-        Self { column, ..self }
+    /// The same time where columns have moved: `from` says which old column each new one is.
+    fn moved(self, from: impl Iterator<Item = Option<usize>>) -> Self {
+        if self.index().is_none() {
+            return self;
+        }
+        let is_time = |(_, old): &(usize, Option<usize>)| old.is_some_and(|old| self.is_at(old));
+        let places = from
+            .enumerate()
+            .filter(is_time)
+            .map(|(new, _)| new)
+            .collect();
+        Self::at(places, self.zone)
     }
 }
 
@@ -94,20 +135,19 @@ fn scanned(scan: &TableScan, streams: &Streams) -> EventTime {
         return EventTime::ABSENT;
     };
     let event_time = match (table.def.event_time, streams.0.get(&table.def.name)) {
-        (Some(index), _) => EventTime {
-            column: TimeColumn::At(index),
-            zone: zone(table.def.schema.field(index).data_type()),
-        },
+        (Some(index), _) => {
+            let zone = zone(table.def.schema.field(index).data_type());
+            EventTime::new(TimeColumn::At(index), zone)
+        }
         (None, Some(filled)) => filled.clone(),
-        (None, None) if table.kind == RelationKind::Stream => EventTime {
-            column: TimeColumn::Unknown,
-            zone: None,
-        },
+        (None, None) if table.kind == RelationKind::Stream => {
+            EventTime::new(TimeColumn::Unknown, None)
+        }
         (None, None) => EventTime::ABSENT,
     };
     match &scan.projection {
         None => event_time,
-        Some(kept) => event_time.moved(|index| kept.iter().position(|k| *k == index)),
+        Some(kept) => event_time.moved(kept.iter().map(|k| Some(*k))),
     }
 }
 
@@ -119,13 +159,8 @@ fn zone(data_type: &DataType) -> Option<Arc<str>> {
 }
 
 fn projected(projection: &Projection, streams: &Streams) -> EventTime {
-    let input = of(&projection.input, streams);
-    input.moved(|index| {
-        let is_time = |expr| {
-            plain_column(expr).is_some_and(|c| index_in(&projection.input, c) == Some(index))
-        };
-        projection.expr.iter().position(is_time)
-    })
+    let column = |expr| plain_column(expr).and_then(|c| index_in(&projection.input, c));
+    of(&projection.input, streams).moved(projection.expr.iter().map(column))
 }
 
 /// A group keyed by its rows' event time has that event time; a window's result has its `window_time`.
@@ -136,21 +171,15 @@ fn aggregated(aggregate: &Aggregate, streams: &Streams) -> EventTime {
         .iter()
         .any(|e| window_call(strip_alias(e)).is_some())
     {
-        return EventTime {
-            column: TimeColumn::Absent,
-            zone: input.zone,
-        };
+        return EventTime::new(TimeColumn::Absent, input.zone);
     }
     if let Some([_, _, time]) = window_in_group(aggregate) {
         let column = group_columns(aggregate)
             .position(|c| c == Some(time))
             .map_or(TimeColumn::Absent, TimeColumn::At);
-        return EventTime {
-            column,
-            zone: input.zone,
-        };
+        return EventTime::new(column, input.zone);
     }
-    input.moved(|index| group_columns(aggregate).position(|c| c == Some(index)))
+    input.moved(group_columns(aggregate))
 }
 
 /// Whether an aggregate is grouped by a window, its own or one from FROM below it.
@@ -181,24 +210,27 @@ fn united(union: &Union, streams: &Streams) -> EventTime {
         return EventTime::ABSENT;
     };
     inputs.fold(first, |all, next| {
-        let column = match (all.column, next.column) {
-            (a, b) if a == b => a,
-            (TimeColumn::Absent, _) | (_, TimeColumn::Absent) => TimeColumn::Absent,
-            (TimeColumn::At(_), TimeColumn::At(_)) => TimeColumn::Absent,
-            _ => TimeColumn::Unknown,
-        };
-        let zone = if all.zone == next.zone {
-            all.zone
-        } else {
-            None
-        };
-        EventTime { column, zone }
+        let zone = all.zone.clone().filter(|_| all.zone == next.zone);
+        match (all.column, next.column) {
+            (TimeColumn::At(_), TimeColumn::At(_)) => {
+                let both = all.positions().into_iter().filter(|p| next.is_at(*p));
+                EventTime::at(both.collect(), zone)
+            }
+            (TimeColumn::Absent, _) | (_, TimeColumn::Absent) => {
+                EventTime::new(TimeColumn::Absent, zone)
+            }
+            _ => EventTime::new(TimeColumn::Unknown, zone),
+        }
     })
 }
 
 fn unnested(unnest: &Unnest, streams: &Streams) -> EventTime {
-    of(&unnest.input, streams)
-        .moved(|index| unnest.dependency_indices.iter().position(|d| *d == index))
+    let is_unnested = |index| {
+        let mut lists = unnest.list_type_columns.iter().map(|(list, _)| *list);
+        lists.any(|list| list == index) || unnest.struct_type_columns.contains(&index)
+    };
+    let kept = |index: &usize| (!is_unnested(*index)).then_some(*index);
+    of(&unnest.input, streams).moved(unnest.dependency_indices.iter().map(kept))
 }
 
 /// Positions of the window columns (start, end, time) that a window in FROM gave to `plan`'s result.
@@ -279,6 +311,14 @@ mod tests {
                 TimeColumn::Absent,
             ),
             ("SELECT unnest(tags), ts FROM orders", TimeColumn::At(1)),
+            (
+                "SELECT unnest(tags), ts AS t FROM orders",
+                TimeColumn::At(1),
+            ),
+            (
+                "SELECT u FROM (SELECT ts, ts AS u FROM orders)",
+                TimeColumn::At(0),
+            ),
             ("SELECT v, ts FROM flow", TimeColumn::Unknown),
             (
                 "SELECT window_time, count(*) FROM TUMBLE(orders, DESCRIPTOR(ts), INTERVAL '1 minute') GROUP BY window_end, window_time",

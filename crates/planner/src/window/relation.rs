@@ -138,7 +138,7 @@ pub(crate) fn check_descriptor(
         return Ok(());
     };
     match event_time.column {
-        TimeColumn::At(time) if time == index => Ok(()),
+        TimeColumn::At(_) if event_time.is_at(index) => Ok(()),
         TimeColumn::At(time) => {
             let field = input.schema().field(time).name();
             Err(fault(format!(

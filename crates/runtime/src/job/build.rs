@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use thalweg_dataflow::plan::{Exchange, Graph, JobSettings, NodeId, Op, OutputPort, Phase};
+use thalweg_dataflow::plan::{Exchange, Graph, JobSettings, Node, NodeId, Op, OutputPort, Phase};
 use thalweg_dataflow::table::SinkSpec;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -408,7 +408,15 @@ impl Builder<'_> {
         };
         let by_key = spec.key.is_some() && spec.key == input.properties.key;
         let first = above.find(|n| !matches!(n.op, Op::Filter(_) | Op::Project(_)));
-        by_key && first.is_some_and(|n| matches!(n.op, Op::Aggregate(_)))
+        // A key may be narrower than what is grouped by: then several groups have changes under it.
+        let by_all = |n: &Node| match &n.op {
+            Op::Aggregate(a) => spec
+                .key
+                .as_ref()
+                .is_some_and(|key| key.len() == a.keys.len()),
+            _ => false,
+        };
+        by_key && first.is_some_and(by_all)
     }
 
     fn operators(

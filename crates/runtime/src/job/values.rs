@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow::record_batch::RecordBatch;
 use datafusion::physical_expr::expressions::Column;
 use thalweg_dataflow::table::{BadData, EventTimeSource, ExprRef, SourceSpec, WatermarkSpec};
+use thalweg_dataflow::time::TIMELESS;
 
 use crate::connector::{
     BadReason, BadRecord, BoxFuture, ConnectorError, Offset, Origins, Read, Records, Source,
@@ -25,7 +26,7 @@ pub fn are_constant(spec: &SourceSpec) -> bool {
     spec.connector.is_empty()
 }
 
-/// A source of these rows and its specification: their event time is the time at which they are read.
+/// A source of these rows and its specification. They have no event time.
 pub fn source(rows: &RecordBatch) -> (Arc<dyn Source>, Arc<SourceSpec>) {
     let schema = rows.schema();
     let columns = schema
@@ -87,7 +88,8 @@ impl SplitReader for ValuesReader {
             }
             let rows = self.rows.slice(self.next, n);
             self.next += n;
-            let (times, diffs, bad) = (None, None, Vec::new());
+            let times = Some(std::iter::repeat_n(TIMELESS, n).collect());
+            let (diffs, bad) = (None, Vec::new());
             Ok(Read::Records(Records {
                 rows,
                 times,

@@ -1,14 +1,18 @@
 //! Appends `window_start`, `window_end` and `window_time` to every row, once for each window that the
 //! row's event time lies in.
 
+use std::sync::Arc;
+
 use arrow::array::UInt32Array;
 use arrow::datatypes::SchemaRef;
 use thalweg_dataflow::ChangeBatch;
 use thalweg_dataflow::change::record_batch;
 use thalweg_dataflow::plan::Window;
+use thalweg_dataflow::time::TIMELESS;
 
 use super::windows::{Layout, instants};
 use crate::error::RuntimeError;
+use crate::metrics::JobMetrics;
 use crate::operator::{Barrier, MAX_BATCH_ROWS, Operator, Stateful};
 
 pub struct AssignWindow {
@@ -17,15 +21,17 @@ pub struct AssignWindow {
     pending: Option<ChangeBatch>,
     /// The first row of `pending` that has not been emitted.
     next: usize,
+    metrics: Arc<JobMetrics>,
 }
 
 impl AssignWindow {
-    pub fn new(window: Window, schema: SchemaRef) -> Self {
+    pub fn new(window: Window, schema: SchemaRef, metrics: Arc<JobMetrics>) -> Self {
         Self {
             layout: Layout::new(window),
             schema,
             pending: None,
             next: 0,
+            metrics,
         }
     }
 
@@ -33,7 +39,11 @@ impl AssignWindow {
     fn expand(&mut self, batch: &ChangeBatch) -> Result<ChangeBatch, RuntimeError> {
         let (mut rows, mut starts, mut ends) = (Vec::new(), Vec::new(), Vec::new());
         while self.next < batch.n_rows() && rows.len() < MAX_BATCH_ROWS {
-            for window in self.layout.windows_of(batch.times()[self.next]) {
+            let t = batch.times()[self.next];
+            if t == TIMELESS {
+                JobMetrics::add(&self.metrics.late_rows, 1);
+            }
+            for window in self.layout.windows_of(t).filter(|_| t != TIMELESS) {
                 rows.push(self.next as u32);
                 starts.push(window.start);
                 ends.push(window.end);

@@ -65,6 +65,7 @@ pub fn build(op: &Op, context: OperatorContext) -> Result<Box<dyn Operator>, Run
         Op::AssignWindow(window) => Box::new(assign_window::AssignWindow::new(
             *window,
             context.output_schema,
+            context.metrics,
         )),
         Op::WindowAggregate(aggregate) => Box::new(window_aggregate::WindowedAggregation::new(
             aggregate, context,

@@ -14,6 +14,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use thalweg_dataflow::change::record_batch;
 use thalweg_dataflow::plan::{Phase, WindowAggregate, WindowSource};
+use thalweg_dataflow::time::TIMELESS;
 use thalweg_dataflow::{ChangeBatch, Watermark};
 
 use super::OperatorContext;
@@ -142,6 +143,10 @@ impl WindowedAggregation {
         let layout = self.layout.as_ref().expect("windows by time have a layout");
         let mut current = Span { start: 0, end: 0 };
         for (row, &t) in batch.times().iter().enumerate() {
+            if t == TIMELESS {
+                JobMetrics::add(&self.metrics.late_rows, 1);
+                continue;
+            }
             if !current.contains(t) {
                 current = layout.pane_of(t);
             }

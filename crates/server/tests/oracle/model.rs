@@ -15,6 +15,7 @@ use arrow::datatypes::{
 };
 use arrow::row::{OwnedRow, RowConverter, SortField};
 use datafusion::catalog::streaming::StreamingTable;
+use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
@@ -94,15 +95,17 @@ impl BatchEngine {
     }
 
     async fn plan(&self, sql: &str) -> Result<Arc<dyn ExecutionPlan>> {
-        let frame = self
-            .context
-            .sql(sql)
-            .await
-            .with_context(|| format!("batch engine on: {sql}"))?;
-        frame
-            .create_physical_plan()
-            .await
-            .with_context(|| format!("batch engine on: {sql}"))
+        let (context, text) = (self.context.clone(), sql.to_string());
+        let planned = tokio::spawn(async move {
+            let frame = context.sql(&text).await?;
+            frame.create_physical_plan().await
+        });
+        match planned.await {
+            Ok(Ok(plan)) => Ok(plan),
+            Ok(Err(DataFusionError::Internal(_))) | Err(_) => bail!(NoAnswer),
+            Ok(Err(error)) if error.to_string().contains("bug in DataFusion") => bail!(NoAnswer),
+            Ok(Err(error)) => Err(error).with_context(|| format!("batch engine on: {sql}")),
+        }
     }
 
     async fn run(&self, plan: &Arc<dyn ExecutionPlan>) -> Result<RecordBatch> {
@@ -111,23 +114,16 @@ impl BatchEngine {
         // (`first_value` and `last_value` with a constant or repeated ORDER BY, in 55.2).
         let batches = match tokio::spawn(collect(fresh, self.context.task_ctx())).await {
             Ok(batches) => batches?,
-            Err(_) => bail!(BatchPanicked),
+            Err(_) => bail!(NoAnswer),
         };
         Ok(concat_batches(&plan.schema(), &batches)?)
     }
 }
 
-/// The batch engine has no answer: the case says nothing of ours.
-#[derive(Debug)]
-pub struct BatchPanicked;
-
-impl std::fmt::Display for BatchPanicked {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the batch engine panicked")
-    }
-}
-
-impl std::error::Error for BatchPanicked {}
+/// The batch engine panics, or finds an internal error of its own: the case says nothing of ours.
+#[derive(Debug, thiserror::Error)]
+#[error("the batch engine has no answer")]
+pub struct NoAnswer;
 
 fn register(context: &SessionContext, name: &str, slot: &Arc<Slot>) -> Result<()> {
     let table = StreamingTable::try_new(slot.schema.clone(), vec![slot.clone()])?;

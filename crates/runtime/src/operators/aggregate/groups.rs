@@ -12,6 +12,7 @@ use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::{DataType, Field, Int64Type};
 use hashbrown::HashMap;
 use thalweg_dataflow::plan::Aggregate;
+use thalweg_dataflow::time::TIMELESS;
 use thalweg_dataflow::{ChangeBatch, Watermark};
 
 use super::super::OperatorContext;
@@ -211,7 +212,7 @@ impl Groups {
         slots
             .iter()
             .map(|&s| self.columns.high[s as usize])
-            .map(|t| if t == i64::MIN { i64::MAX } else { t })
+            .map(|t| if t == i64::MIN { TIMELESS } else { t })
             .collect()
     }
 
@@ -269,6 +270,9 @@ impl Groups {
             let slot = slot as usize;
             if high[slot] == i64::MIN {
                 (low[slot], high[slot]) = (t, t);
+            } else if t == TIMELESS || high[slot] == TIMELESS {
+                // Neither old nor new: no gap lies before it or after it.
+                high[slot] = TIMELESS;
             } else if t > high[slot].saturating_add(ttl)
                 || (low[slot] != i64::MIN && t < low[slot].saturating_sub(ttl))
             {
