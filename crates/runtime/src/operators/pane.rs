@@ -13,7 +13,7 @@ use super::OperatorContext;
 use super::windows::Span;
 use crate::aggregate::Accumulators;
 use crate::error::RuntimeError;
-use crate::state::{KeyInterner, KeyRows, StateWrites, TableId, ValueCodec};
+use crate::state::{KeyInterner, KeyRows, StateWrites, TableId, ValueCodec, ordered};
 
 /// Groups by key, addressed by slot: their accumulators and how many rows each has.
 pub struct Pane {
@@ -258,9 +258,4 @@ impl EntryKeys {
             [&self.prefix[..], self.keys.row(i)].concat(),
         )
     }
-}
-
-/// Eight bytes that sort as the number does.
-fn ordered(n: i64) -> [u8; 8] {
-    ((n as u64) ^ (1 << 63)).to_be_bytes()
 }

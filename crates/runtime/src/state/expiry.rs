@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use crate::error::RuntimeError;
 
-use super::{StateStore, StateWrites, TableId};
+use super::{StateStore, StateWrites, TableId, ordered};
 
 const BUCKETS_PER_TTL: i64 = 64;
 
@@ -174,11 +174,6 @@ impl ExpiryIndex {
 
 fn entry_key(bucket: i64, key: &[u8]) -> Vec<u8> {
     [&ordered(bucket), key].concat()
-}
-
-/// Eight bytes that sort as the number does.
-fn ordered(n: i64) -> [u8; 8] {
-    ((n as u64) ^ (1 << 63)).to_be_bytes()
 }
 
 #[cfg(test)]

@@ -17,3 +17,4 @@ pub use keys::{KeyCodec, KeyError, KeyRows};
 pub use store::{CommitRecord, SplitPosition, StateStore, StoreStats, TableId};
 pub use values::ValueCodec;
 pub use writes::StateWrites;
+pub(crate) use writes::ordered;

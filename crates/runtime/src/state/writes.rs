@@ -161,6 +161,11 @@ fn leading(key: &[u8]) -> u128 {
     u128::from_be_bytes(bytes)
 }
 
+/// Eight bytes that sort as the number does.
+pub(crate) fn ordered(n: i64) -> [u8; 8] {
+    ((n as u64) ^ (1 << 63)).to_be_bytes()
+}
+
 /// The key under which the store keeps an entry.
 pub(super) fn store_key(table: TableId, vnode: u8, key: &[u8]) -> Vec<u8> {
     [&table.0.to_be_bytes()[..], &[vnode], key].concat()
