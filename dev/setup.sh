@@ -8,6 +8,7 @@ packages=(
   "build-essential:C and C++ compilers, for RocksDB and the compression libraries"
   "clang:used by bindgen to find the system headers"
   "libclang-dev:read by bindgen to make the bindings of RocksDB"
+  "libssl-dev:TLS and SASL of the Kafka client"
   "mold:the linker that .cargo/config.toml asks for"
   "git:to clone and to work"
   "curl:to fetch the Rust installer"
