@@ -3,7 +3,6 @@
 mod aggregate;
 mod assign_window;
 mod filter;
-mod pane;
 mod project;
 mod unnest;
 mod window_aggregate;
@@ -11,8 +10,6 @@ mod windows;
 
 #[cfg(test)]
 mod script;
-#[cfg(test)]
-mod window_aggregate_tests;
 
 use std::sync::Arc;
 
