@@ -4,6 +4,7 @@ mod aggregate;
 mod assign_window;
 mod filter;
 mod project;
+mod session;
 mod unnest;
 mod window_aggregate;
 mod windows;
@@ -63,10 +64,13 @@ pub fn build(op: &Op, context: OperatorContext) -> Result<Box<dyn Operator>, Run
             *window,
             context.output_schema,
             context.metrics,
-        )),
-        Op::WindowAggregate(aggregate) => Box::new(window_aggregate::WindowedAggregation::new(
-            aggregate, context,
         )?),
+        Op::WindowAggregate(aggregate) => match aggregate.gap() {
+            Some(gap) => Box::new(session::SessionAggregation::new(gap, aggregate, context)?),
+            None => Box::new(window_aggregate::WindowedAggregation::new(
+                aggregate, context,
+            )?),
+        },
         Op::Aggregate(aggregate) => {
             Box::new(aggregate::UpdatingAggregation::new(aggregate, context)?)
         }

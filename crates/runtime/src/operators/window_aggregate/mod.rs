@@ -102,7 +102,7 @@ impl WindowedAggregation {
         context: OperatorContext,
     ) -> Result<Self, RuntimeError> {
         let layout = match (&aggregate.window, aggregate.phase) {
-            (WindowSource::Time(window), _) => Some(Layout::new(*window)),
+            (WindowSource::Time(window), _) => Some(Layout::new(*window)?),
             (WindowSource::Columns { .. }, _) => None,
         };
         let input = context
