@@ -11,6 +11,8 @@ use arrow::compute;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 
+use crate::marks::Origin;
+
 /// Rows, one event time per row and an optional multiplicity per row.
 ///
 /// Invariant: `times.len()`, `diffs.len()` (where present) and `rows.num_rows()` are equal.
@@ -20,6 +22,7 @@ pub struct ChangeBatch {
     times: ScalarBuffer<i64>,
     diffs: Option<ScalarBuffer<i64>>,
     expiry: bool,
+    origin: Option<Origin>,
 }
 
 impl ChangeBatch {
@@ -46,6 +49,7 @@ impl ChangeBatch {
             times,
             diffs,
             expiry: false,
+            origin: None,
         }
     }
 
@@ -54,6 +58,17 @@ impl ChangeBatch {
     pub fn with_expiry(mut self, expiry: bool) -> Self {
         self.expiry = expiry;
         self
+    }
+
+    /// Lets the batch carry where its rows come from, until its columns are others.
+    pub fn with_origin(mut self, origin: Origin) -> Self {
+        self.origin = Some(origin);
+        self
+    }
+
+    /// Where the rows come from, where the batch's maker says so.
+    pub fn origin(&self) -> Option<&Origin> {
+        self.origin.as_ref()
     }
 
     pub fn rows(&self) -> &RecordBatch {
@@ -125,6 +140,7 @@ impl ChangeBatch {
             times,
             diffs,
             expiry: self.expiry,
+            origin: self.origin.clone(),
         })
     }
 
@@ -146,6 +162,7 @@ impl ChangeBatch {
             times: gather(&self.times),
             diffs,
             expiry: self.expiry,
+            origin: self.origin.clone(),
         })
     }
 
@@ -155,6 +172,7 @@ impl ChangeBatch {
             times: self.times.slice(offset, len),
             diffs: self.diffs.as_ref().map(|d| d.slice(offset, len)),
             expiry: self.expiry,
+            origin: self.origin.clone(),
         }
     }
 

@@ -5,6 +5,7 @@
 //! live here.
 
 pub mod change;
+pub mod marks;
 pub mod options;
 pub mod plan;
 pub mod table;

@@ -94,6 +94,9 @@ pub enum Exchange {
     Forward,
     /// To the subtask that owns the virtual partition of these columns (positions in the input).
     Hash(Vec<usize>),
+    /// As `Hash`, but a row whose mark says [`crate::marks::ChangeOp::Truncate`] goes to every subtask: it
+    /// concerns all keys. `op` is the position of that mark.
+    Changelog { key: Vec<usize>, op: usize },
     /// To one subtask.
     Single,
 }
@@ -102,6 +105,9 @@ pub enum Exchange {
 #[derive(Debug, Clone)]
 pub enum Op {
     Source(Arc<SourceSpec>),
+    /// Keeps the row of each key of a source's changelog and emits, at every barrier, how the table has
+    /// changed. Output: the columns of a record, without marks.
+    Normalize(Normalize),
     /// Constant rows, emitted once.
     Values(RecordBatch),
     Filter(ExprRef),
@@ -121,22 +127,11 @@ pub enum Op {
     Sink(Arc<SinkSpec>),
 }
 
-/// Time windows (semantics 3.1). All widths in nanoseconds, above zero.
+/// Time windows aligned to the UTC epoch (semantics 3.1). All widths in nanoseconds, above zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Window {
-    /// Aligned to the UTC epoch, as those of `Hop`.
-    Tumble {
-        width: i64,
-    },
-    Hop {
-        slide: i64,
-        width: i64,
-    },
-    /// From a row to `gap` past the last one, for each key by itself: where it lies follows from the rows, so only an
-    /// aggregation knows it.
-    Session {
-        gap: i64,
-    },
+    Tumble { width: i64 },
+    Hop { slide: i64, width: i64 },
 }
 
 /// Turns list columns into rows, as SQL's `unnest` in a SELECT list or in FROM does: lists of one row
@@ -176,14 +171,15 @@ pub struct WindowAggregate {
     pub phase: Phase,
 }
 
-impl WindowAggregate {
-    /// Of an aggregation by session, ns. It has a single phase.
-    pub fn gap(&self) -> Option<i64> {
-        match self.window {
-            WindowSource::Time(Window::Session { gap }) => Some(gap),
-            _ => None,
-        }
-    }
+/// A keyed changelog made into retractions and insertions (semantics 6).
+#[derive(Debug, Clone)]
+pub struct Normalize {
+    /// The table: what its columns are, and what becomes of records that cannot be applied.
+    pub spec: Arc<SourceSpec>,
+    /// Positions of the PRIMARY KEY among the columns of a record.
+    pub key: Vec<usize>,
+    /// Nanoseconds of event time that a row outlives its last change; `None`: for ever.
+    pub ttl: Option<i64>,
 }
 
 #[derive(Debug, Clone)]

@@ -37,13 +37,25 @@ pub struct SourceSpec {
     /// Nanoseconds that an event time may lie ahead of the wall clock; `None`: no limit.
     pub max_event_time_ahead: Option<i64>,
     pub bad_data: BadData,
-    /// The records carry retractions.
+    /// The records are a changelog of rows by `primary_key`: the source emits them with their marks, and
+    /// `columns` are evaluated behind [`crate::plan::Op::Normalize`].
     pub updating: bool,
     /// Positions in `schema` of the primary key, empty where there is none.
     pub primary_key: Vec<usize>,
 }
 
 impl SourceSpec {
+    /// What the source emits: `schema`, or a record with its marks where it is a changelog.
+    pub fn emitted_schema(&self) -> SchemaRef {
+        if !self.updating {
+            return Arc::clone(&self.schema);
+        }
+        let record = self.record_schema();
+        let marks = crate::marks::fields().into_iter().map(Arc::new);
+        let all = record.fields().iter().cloned().chain(marks);
+        Arc::new(Schema::new(all.collect::<Vec<_>>()))
+    }
+
     /// `physical ++ metadata`: what a reader yields.
     pub fn record_schema(&self) -> SchemaRef {
         let metadata = self.metadata.iter().map(|m| Arc::new(m.field.clone()));

@@ -67,8 +67,10 @@ pub struct TableDef {
     /// Nanoseconds.
     pub max_event_time_ahead: Option<i64>,
     pub bad_data: BadData,
-    /// Reading it gives a changelog with retractions.
+    /// Reading it gives a changelog, whose records replace each other by the primary key.
     pub reads_changelog: bool,
+    /// Nanoseconds of event time that a row of a changelog is kept after its last change; `None`: for ever.
+    pub state_ttl: Option<i64>,
     /// Writing can express updates and deletes.
     pub takes_updates: bool,
     pub can_read: bool,

@@ -28,12 +28,28 @@ pub fn may_update(plan: &LogicalPlan) -> bool {
 /// Of a source. Its PRIMARY KEY is taken at its word: nobody enforces it on appended records.
 pub fn source(spec: &SourceSpec, event_time: Option<usize>) -> Properties {
     Properties {
-        changelog: if spec.updating {
-            Changelog::Updating
-        } else {
-            Changelog::AppendOnly
-        },
+        changelog: Changelog::AppendOnly,
         key: (!spec.primary_key.is_empty()).then(|| spec.primary_key.clone()),
+        time_column: event_time,
+        ..Properties::default()
+    }
+}
+
+/// Of a source of records that tell what became of rows: neither rows that stay nor rows that are taken back.
+pub fn records(spec: &SourceSpec) -> Properties {
+    debug_assert!(spec.updating, "else it is a source of rows");
+    Properties {
+        changelog: Changelog::Updating,
+        ..Properties::default()
+    }
+}
+
+/// Of the rows of a table, kept by this key.
+pub fn normalize(key: &[usize], event_time: Option<usize>) -> Properties {
+    Properties {
+        changelog: Changelog::Updating,
+        net: true,
+        key: Some(key.to_vec()),
         time_column: event_time,
         ..Properties::default()
     }
@@ -122,12 +138,7 @@ fn projected_window(
         pair,
         window: window.window,
     };
-    // A session's start does not tell when it closes.
-    let is_known = match moved.window {
-        Window::Session { .. } => moved.end.or(moved.pair).is_some(),
-        _ => any_bound(moved).is_some(),
-    };
-    is_known.then_some(moved)
+    any_bound(moved).map(|_| moved)
 }
 
 /// Of the union of all rows of the inputs.

@@ -1,5 +1,6 @@
 //! CREATE TABLE: from its clauses to a table of the catalog, or to everything that is wrong with it.
 
+mod changelog;
 mod columns;
 mod time;
 
@@ -18,6 +19,7 @@ use crate::catalog::{ColumnDef, Relation, TableDef};
 use crate::error::{Fault, FaultKind, Position};
 use crate::options::{Given, find_connector, find_format};
 use crate::parse::statement::{CreateTable, OriginClause, Role};
+pub use changelog::check_key as check_changelog_key;
 pub use columns::declared_field;
 
 /// The relation that `create` declares. `query` is the schema of its `AS query`, whose columns it then
@@ -133,6 +135,9 @@ impl Declaration<'_> {
             max_event_time_ahead: positive_duration(given, "max_event_time_ahead", "1 hour"),
             bad_data: bad_data(given, faults),
             reads_changelog: format.is_some_and(|f| f.reads_changelog),
+            state_ttl: given
+                .text("state_ttl")
+                .and_then(|ttl| parse_duration(ttl).ok()),
             takes_updates: connector.is_none_or(|c| c.takes_updates)
                 || format.is_some_and(|f| f.takes_updates),
             can_read: direction.can_read,
@@ -140,6 +145,10 @@ impl Declaration<'_> {
         };
         if faults.is_empty() {
             check_row_expressions(&def, faults);
+        }
+        changelog::check_ttl(&def, given, faults);
+        if direction.only() == Some(Direction::Source) && faults.is_empty() {
+            faults.extend(changelog::check_key(&def).err());
         }
         if let (true, Some(direction)) = (faults.is_empty(), direction.only()) {
             let mut positions = OptionPositions::default();

@@ -92,7 +92,7 @@ impl Tree<'_> {
     fn edge(&self, input: &Input) -> String {
         let exchange = match &input.exchange {
             Exchange::Forward => String::new(),
-            Exchange::Hash(key) => {
+            Exchange::Hash(key) | Exchange::Changelog { key, .. } => {
                 let schema = &self.graph.node(input.node).schema;
                 format!("exchange by {} ← ", rows::names(schema, key))
             }

@@ -55,6 +55,12 @@ pub const TABLE_OPTIONS: &[OptionDecl] = &[
         "How far an event time of an unbounded source may lie ahead of the clock before its record counts as bad; 0: no limit.",
     ),
     OptionDecl::optional(
+        "state_ttl",
+        OptionKind::Duration,
+        None,
+        "For reading a changelog: how long, in event time, a row is kept after its last change; then it is deleted. Unset: for ever.",
+    ),
+    OptionDecl::optional(
         "bad_data",
         OptionKind::Choice(&["fail", "drop", "dead_letter"]),
         Some("fail"),

@@ -58,6 +58,7 @@ pub fn table(name: &str, fields: Vec<Field>, event_time: Option<usize>) -> Table
         max_event_time_ahead: None,
         bad_data: BadData::Fail,
         reads_changelog: false,
+        state_ttl: None,
         takes_updates: false,
         can_read: true,
         can_write: true,

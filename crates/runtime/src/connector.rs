@@ -12,8 +12,10 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use arrow::array::{BinaryArray, Int8Array, Int64Array};
 use arrow::buffer::ScalarBuffer;
 use arrow::record_batch::RecordBatch;
+use thalweg_dataflow::marks::ChangeOp;
 use thalweg_dataflow::table::{SinkSpec, SourceSpec};
 
 use crate::pairing::PairedChanges;
@@ -42,6 +44,12 @@ pub trait Source: Send + Sync {
     /// Bytes that there are to read in all, for progress; `None`: unknown or without end.
     fn total_bytes(&self) -> Option<u64> {
         None
+    }
+
+    /// Whether the splits are one sequence: read one after another in the order listed, never side by side.
+    /// So files of a changelog are, in which a later one changes rows of an earlier one.
+    fn is_sequence(&self) -> bool {
+        false
     }
 
     /// A reader at `start`, or at the split's beginning. `subtask` is the index of the reading subtask.
@@ -73,14 +81,41 @@ pub struct Records {
     pub rows: RecordBatch,
     /// Event times in ns, where the connector has them.
     pub times: Option<ScalarBuffer<i64>>,
-    /// Multiplicities, where the format reads a changelog.
-    pub diffs: Option<ScalarBuffer<i64>>,
+    /// What each record does to the row of its key, where the format reads a changelog.
+    pub marks: Option<Marks>,
     /// Where each row came from: enough to name it in an error.
     pub origins: Arc<dyn Origins>,
     /// Records that could not be decoded. They count against `max_rows`.
     pub bad: Vec<BadRecord>,
     /// Bytes read from outside for these records.
     pub n_bytes: u64,
+}
+
+/// What is known of each record of a keyed changelog besides its columns, one value a row.
+#[derive(Debug, Clone)]
+pub struct Marks {
+    /// Numbers of [`ChangeOp`].
+    pub ops: Int8Array,
+    /// Where the change stands in the log of its database; larger is later.
+    pub positions: Int64Array,
+    /// When it was made there, ns since the UTC epoch.
+    pub source_times: Int64Array,
+    /// Bits of the columns that keep their value, lowest first; `None` where no row has any.
+    pub unavailable: Option<BinaryArray>,
+}
+
+impl Marks {
+    /// Of rows whose records tell no more than what was done.
+    pub fn of(ops: impl IntoIterator<Item = ChangeOp>) -> Self {
+        let ops = Int8Array::from_iter_values(ops.into_iter().map(|op| op as i8));
+        let unknown = Int64Array::new_null(ops.len());
+        Self {
+            positions: unknown.clone(),
+            source_times: unknown,
+            unavailable: None,
+            ops,
+        }
+    }
 }
 
 /// Names the origin of rows of one batch; asked only about rows that the runtime rejects after
@@ -122,6 +157,8 @@ pub enum BadReason {
     EventTime,
     /// Larger than a record may be.
     TooLarge,
+    /// A change that says too little to be applied to what is stored.
+    Inapplicable,
 }
 
 impl BadReason {
@@ -134,6 +171,7 @@ impl BadReason {
             Self::Encoding => "encoding",
             Self::EventTime => "event_time",
             Self::TooLarge => "too_large",
+            Self::Inapplicable => "inapplicable",
         }
     }
 }

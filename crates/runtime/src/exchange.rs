@@ -3,10 +3,12 @@
 
 use std::task::Poll;
 
-use arrow::array::{ArrayRef, UInt32Array};
+use arrow::array::{ArrayRef, AsArray, UInt32Array};
+use arrow::datatypes::Int8Type;
 use futures::future::poll_fn;
 use tokio::sync::mpsc;
 
+use thalweg_dataflow::marks::ChangeOp;
 use thalweg_dataflow::{ChangeBatch, Watermark};
 
 use crate::error::RuntimeError;
@@ -35,11 +37,18 @@ pub fn owner(vnode: u8, parallelism: usize) -> usize {
     usize::from(vnode) * parallelism / N_VNODES
 }
 
+/// The virtual partitions that a subtask owns.
+pub fn owned(subtask: usize, parallelism: usize) -> impl Iterator<Item = u8> + use<> {
+    (0..=u8::MAX).filter(move |vnode| owner(*vnode, parallelism) == subtask)
+}
+
 /// The sending end of an edge: one channel per receiving subtask that this subtask reaches.
 pub struct Router {
     targets: Vec<Sender>,
     /// Positions of the key columns, where rows are partitioned by key.
     key: Option<Vec<usize>>,
+    /// Position of the mark that says which rows every receiver must have.
+    op: Option<usize>,
 }
 
 impl Router {
@@ -48,6 +57,7 @@ impl Router {
         Self {
             targets: vec![target],
             key: None,
+            op: None,
         }
     }
 
@@ -56,6 +66,16 @@ impl Router {
         Self {
             targets,
             key: Some(key),
+            op: None,
+        }
+    }
+
+    /// As [`hash`](Self::hash), but a row that concerns all keys, as its mark at `op` says, goes to every
+    /// receiver, in its place among the others.
+    pub fn changelog(targets: Vec<Sender>, key: Vec<usize>, op: usize) -> Self {
+        Self {
+            op: Some(op),
+            ..Self::hash(targets, key)
         }
     }
 
@@ -65,10 +85,10 @@ impl Router {
         let Some(key) = self.key.as_ref().filter(|_| self.targets.len() > 1) else {
             return Ok(send_one(&self.targets[0], Message::Batch(batch.clone())).await);
         };
-        for (target, part) in self
-            .targets
-            .iter()
-            .zip(partition(batch, key, self.targets.len())?)
+        for (target, part) in
+            self.targets
+                .iter()
+                .zip(partition(batch, key, self.op, self.targets.len())?)
         {
             if !part.is_empty() && send_one(target, Message::Batch(part)).await == Sent::Closed {
                 return Ok(Sent::Closed);
@@ -102,10 +122,12 @@ async fn send_one(target: &Sender, message: Message) -> Sent {
     }
 }
 
-/// Splits a batch by the owner of each row's key; order is kept within a part.
+/// Splits a batch by the owner of each row's key; order is kept within a part. Rows whose mark at `op` says
+/// that they concern all keys are in every part.
 pub fn partition(
     batch: &ChangeBatch,
     key: &[usize],
+    op: Option<usize>,
     n_parts: usize,
 ) -> Result<Vec<ChangeBatch>, RuntimeError> {
     let columns: Vec<ArrayRef> = key
@@ -116,7 +138,12 @@ pub fn partition(
     let owners: [u8; N_VNODES] = std::array::from_fn(|v| owner(v as u8, n_parts) as u8);
     let mut indices: Vec<Vec<u32>> =
         vec![Vec::with_capacity(batch.n_rows() / n_parts + 64); n_parts];
+    let ops = op.map(|op| batch.rows().column(op).as_primitive::<Int8Type>().values());
     for (row, vnode) in vnodes.iter().enumerate() {
+        if ops.is_some_and(|ops| ops[row] == ChangeOp::Truncate as i8) {
+            indices.iter_mut().for_each(|part| part.push(row as u32));
+            continue;
+        }
         indices[usize::from(owners[usize::from(*vnode)])].push(row as u32);
     }
     indices

@@ -14,6 +14,7 @@ pub mod metrics;
 pub mod operator;
 mod operators;
 pub mod pairing;
+mod reject;
 pub mod state;
 
 pub use error::RuntimeError;

@@ -22,6 +22,9 @@ pub struct JobMetrics {
     pub expired_keys: AtomicU64,
     /// Changes that concerned rows which had expired, counted and dropped.
     pub dropped_changes: AtomicU64,
+    /// Records of a keyed changelog that changed nothing: reads of a snapshot that is older than the row, deletions
+    /// of rows that are not there.
+    pub unapplied_changes: AtomicU64,
     /// Epochs that every task has completed.
     pub epochs: AtomicU64,
     /// Epochs that were committed to the state store.

@@ -91,11 +91,11 @@ impl SplitReader for NumbersReader {
             self.next = end;
             let times = values.iter().map(|n| n * 1_000_000_000).collect();
             let rows = RecordBatch::try_new(schema(), vec![Arc::new(Int64Array::from(values))])?;
-            let (times, diffs, origins) = (Some(times), None, Arc::new(NoOrigins));
+            let (times, marks, origins) = (Some(times), None, Arc::new(NoOrigins));
             Ok(Read::Records(Records {
                 rows,
                 times,
-                diffs,
+                marks,
                 origins,
                 bad,
                 n_bytes: 1,

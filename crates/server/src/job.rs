@@ -67,8 +67,13 @@ impl Running {
     pub fn warnings(&self) -> Vec<String> {
         let late = late_rows(self.metrics.late_rows.load(Relaxed));
         let dropped = dropped_changes(self.metrics.dropped_changes.load(Relaxed));
+        let unapplied = unapplied_changes(self.metrics.unapplied_changes.load(Relaxed));
         let bad = bad_records(&self.metrics.bad_records(), &self.fates);
-        late.into_iter().chain(dropped).chain(bad).collect()
+        late.into_iter()
+            .chain(dropped)
+            .chain(unapplied)
+            .chain(bad)
+            .collect()
     }
 }
 
@@ -106,6 +111,15 @@ fn dropped_changes(n: u64) -> Option<String> {
         format!(
             "{n} {} of rows that had expired not used",
             plural(n, "change", "changes")
+        )
+    })
+}
+
+fn unapplied_changes(n: u64) -> Option<String> {
+    (n > 0).then(|| {
+        format!(
+            "{n} {} of a changelog not used: older than what is there, or the deletion of a row that is not there",
+            plural(n, "record", "records")
         )
     })
 }

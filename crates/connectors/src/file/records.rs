@@ -275,7 +275,12 @@ impl RecordReader {
     }
 
     fn flush(&mut self, gathered: Gathered) -> Result<Records, ConnectorError> {
-        let Decoded { rows, origins, bad } = self.decoder.flush()?;
+        let Decoded {
+            rows,
+            origins,
+            bad,
+            marks,
+        } = self.decoder.flush()?;
         let decoded_bad = bad
             .into_iter()
             .map(|b| self.bad_record(b.origin, b.reason, b.message, Some(b.raw)));
@@ -283,7 +288,7 @@ impl RecordReader {
         bad.sort_by_key(|b| b.offset);
         let rows = self.with_metadata(rows, &origins)?;
         let n_bytes = self.n_bytes(gathered.bytes);
-        let can_reread = self.decoder.framing().can_stripe();
+        let can_reread = self.decoder.framing().is_line();
         let origins = Arc::new(Positions {
             place: self.place.clone(),
             part: self.stripes.index,
@@ -293,7 +298,7 @@ impl RecordReader {
         Ok(Records {
             rows,
             times: None,
-            diffs: None,
+            marks,
             origins,
             bad,
             n_bytes,

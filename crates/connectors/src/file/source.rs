@@ -42,12 +42,7 @@ impl FileSource {
     }
 
     fn decoder(&self) -> Result<Box<dyn RecordDecoder>, ConnectorError> {
-        format::decoder(
-            &self.config.format,
-            &self.spec.options,
-            &self.spec.declared,
-            self.spec.physical.clone(),
-        )
+        format::source_decoder(&self.config.format, &self.spec)
     }
 
     fn parts(&self, files: &[Found], parallelism: usize) -> Result<Vec<Part>, ConnectorError> {
@@ -124,6 +119,10 @@ impl Source for FileSource {
     fn total_bytes(&self) -> Option<u64> {
         let files = (self.list)(&self.config.path).ok()?;
         files.iter().map(|f| self.n_bytes(f).ok()).sum()
+    }
+
+    fn is_sequence(&self) -> bool {
+        self.spec.updating
     }
 
     fn open(

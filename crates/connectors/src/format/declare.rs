@@ -5,7 +5,7 @@ use thalweg_dataflow::options::{
     Direction, FormatDecl, OptionDecl, OptionFault, OptionKind, Options,
 };
 
-use super::{csv, parquet};
+use super::{csv, debezium, parquet};
 
 /// Every format.
 pub static FORMATS: &[FormatDecl] = &[JSON, DEBEZIUM_JSON, CSV, PARQUET, RAW_STRING];
@@ -33,9 +33,11 @@ const TIMESTAMP_FORMAT: OptionDecl = OptionDecl::optional(
 
 const DECIMAL_ENCODING: OptionDecl = OptionDecl::optional(
     "json.decimal_encoding",
-    OptionKind::Choice(&["number", "string"]),
-    Some("number"),
-    "Whether decimals are written as numbers or as text. Both are read.",
+    OptionKind::Choice(&["number", "string", "bytes"]),
+    None,
+    "Whether decimals are written as numbers, as text, or as base64 of their unscaled value (big-endian two's \
+     complement; readers must know the scale). Numbers are always read, and text is what this says. By default \
+     'number', or 'bytes' with `json.include_schema`.",
 );
 
 const JSON: FormatDecl = FormatDecl {
@@ -65,8 +67,13 @@ const JSON: FormatDecl = FormatDecl {
 const DEBEZIUM_JSON: FormatDecl = FormatDecl {
     name: "debezium_json",
     meaning: "Debezium's change envelopes, one a line or message: before, after and op.",
-    options: &[TIMESTAMP_FORMAT, DECIMAL_ENCODING],
-    can_read: false,
+    options: &[
+        TIMESTAMP_FORMAT,
+        DECIMAL_ENCODING,
+        debezium::BINARY,
+        debezium::UNAVAILABLE_VALUE,
+    ],
+    can_read: true,
     can_write: true,
     takes_updates: true,
     reads_changelog: true,

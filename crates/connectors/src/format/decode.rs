@@ -1,7 +1,7 @@
 //! The contract of decoding: bytes of records in, columns and rejected records out.
 
 use arrow::record_batch::RecordBatch;
-use thalweg_runtime::connector::{BadReason, ConnectorError};
+use thalweg_runtime::connector::{BadReason, ConnectorError, Marks};
 
 /// Turns encoded records into rows of the source's `physical` schema.
 ///
@@ -36,6 +36,14 @@ pub trait RecordDecoder: Send {
     #[must_use]
     fn decode_one(&mut self, record: &[u8], at: u64) -> bool;
 
+    /// Decodes a message, whose origin is `at`, from its key and its payload, either of which may be missing; as
+    /// [`decode_one`](Self::decode_one), to which a payload is all, and one without a payload is no record. Formats
+    /// whose records mean something by their keys have their own way.
+    #[must_use]
+    fn decode_message(&mut self, _key: Option<&[u8]>, payload: Option<&[u8]>, at: u64) -> bool {
+        payload.is_none_or(|payload| self.decode_one(payload, at))
+    }
+
     /// Takes what has been gathered.
     fn flush(&mut self) -> Result<Decoded, ConnectorError>;
 }
@@ -47,6 +55,9 @@ pub enum Framing {
     Lines,
     /// As `Lines`, but the file's first line says how the others are to be read.
     Head,
+    /// As `Lines`, but a record may change what an earlier one has said: records are read in their order, and so are
+    /// the files of a table.
+    Sequence,
     /// A line end may lie inside a record: a file is read from its beginning to its end.
     Whole,
 }
@@ -54,6 +65,11 @@ pub enum Framing {
 impl Framing {
     /// Whether stripes of one file may be read independently of one another.
     pub fn can_stripe(self) -> bool {
+        matches!(self, Self::Lines | Self::Head)
+    }
+
+    /// Whether a record is a line.
+    pub fn is_line(self) -> bool {
         self != Self::Whole
     }
 }
@@ -78,6 +94,8 @@ pub struct Decoded {
     pub origins: Vec<u64>,
     /// In the order of their origins.
     pub bad: Vec<BadSpan>,
+    /// Of a format that reads a changelog: what each row's record does.
+    pub marks: Option<Marks>,
 }
 
 /// A record that was rejected.

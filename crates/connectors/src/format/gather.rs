@@ -53,6 +53,11 @@ impl Gather {
         self.n_bytes += n_bytes;
     }
 
+    /// Counts the bytes of a record whose rows were accepted without them.
+    pub fn add_bytes(&mut self, n_bytes: usize) {
+        self.n_bytes += n_bytes;
+    }
+
     /// Takes back whatever a record has pushed, and keeps it as rejected.
     #[cold]
     pub fn reject(&mut self, origin: u64, raw: &[u8], fault: &Fault) {
@@ -97,6 +102,7 @@ impl Gather {
             rows: record_batch(self.schema.clone(), columns, n_rows)?,
             origins,
             bad: std::mem::take(&mut self.bad),
+            marks: None,
         })
     }
 }

@@ -5,11 +5,13 @@
 
 use arrow::datatypes::SchemaRef;
 use thalweg_dataflow::options::Options;
+use thalweg_dataflow::table::SourceSpec;
 use thalweg_runtime::connector::ConnectorError;
 
 mod cells;
 mod column;
 pub mod csv;
+mod debezium;
 pub mod declare;
 pub mod decode;
 pub mod encode;
@@ -39,6 +41,23 @@ pub fn decoder(
         "raw_string" => Ok(Box::new(raw_string::RawDecoder::lines(physical)?)),
         other => Err(unknown(other, "read")),
     }
+}
+
+/// A decoder of the records of a source. Errors: as of [`decoder`].
+pub fn source_decoder(
+    format: &str,
+    spec: &SourceSpec,
+) -> Result<Box<dyn RecordDecoder>, ConnectorError> {
+    if format != "debezium_json" {
+        return decoder(format, &spec.options, &spec.declared, spec.physical.clone());
+    }
+    let name = |column: &usize| spec.schema.field(*column).name().clone();
+    let key: Vec<String> = spec.primary_key.iter().map(name).collect();
+    Ok(Box::new(debezium::DebeziumDecoder::new(
+        spec.physical.clone(),
+        &key,
+        &spec.options,
+    )?))
 }
 
 /// An encoder of rows of `schema`, or of changes where `updating`. Errors: the format cannot express

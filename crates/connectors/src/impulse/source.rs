@@ -181,7 +181,7 @@ impl ImpulseReader {
         Ok(Records {
             rows,
             times: Some(times),
-            diffs: None,
+            marks: None,
             origins,
             bad: Vec::new(),
             n_bytes: 0,

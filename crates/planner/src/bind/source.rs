@@ -158,6 +158,10 @@ impl Record {
             .map_or(&[][..], |c| c.metadata);
         for column in read.iter().map(|&index| &def.columns[index]) {
             match &column.origin {
+                // The record of a deletion may have no value but the key's.
+                ColumnOrigin::Physical if def.reads_changelog => {
+                    physical.push(column.field.clone().with_nullable(true));
+                }
                 ColumnOrigin::Physical => physical.push(column.field.clone()),
                 ColumnOrigin::Metadata(key) => {
                     let own = known

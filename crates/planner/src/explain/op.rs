@@ -15,6 +15,7 @@ use crate::script::RESULT_CONNECTOR;
 pub(super) fn title(op: &Op) -> String {
     match op {
         Op::Source(spec) => format!("source \"{}\"", spec.table),
+        Op::Normalize(normalize) => format!("rows of \"{}\"", normalize.spec.table),
         Op::Sink(spec) if spec.connector == RESULT_CONNECTOR => "result".into(),
         Op::Sink(spec) => format!("sink \"{}\"", spec.table),
         Op::Values(_) => "values".into(),
@@ -42,6 +43,9 @@ pub(super) fn describe(graph: &Graph, node: &Node) -> String {
     let title = title(&node.op);
     match &node.op {
         Op::Source(spec) => format!("{title}: {}", source(spec)),
+        Op::Normalize(normalize) => {
+            format!("{title}: the latest by {}", names(input, &normalize.key))
+        }
         Op::Values(rows) => format!("{title}: {} rows", rows.num_rows()),
         Op::Filter(predicate) => format!("{title}: {}", expression(predicate)),
         Op::Project(exprs) => format!("{title}: {}", projection(exprs, &node.schema)),

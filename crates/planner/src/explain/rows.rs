@@ -16,7 +16,9 @@ pub(super) fn describe(node: &Node) -> String {
         time_column,
         silent_expiry,
     } = &node.properties;
+    let is_records = matches!(&node.op, Op::Source(spec) if spec.updating);
     let mut facts = vec![match (changelog, net) {
+        _ if is_records => "records of changes".to_string(),
         (Changelog::AppendOnly, _) => "append-only".to_string(),
         (Changelog::Updating, true) => "updating, net".to_string(),
         (Changelog::Updating, false) => "updating".to_string(),
@@ -34,16 +36,21 @@ pub(super) fn describe(node: &Node) -> String {
     }
     match &node.op {
         Op::Source(spec) => facts.extend(source(spec, time_column.is_some())),
-        Op::Aggregate(Aggregate { keys, ttl, .. }) if !keys.is_empty() => facts.push(match ttl {
-            Some(ttl) => format!("ttl {}", format_duration(*ttl)),
-            None => "no ttl".into(),
-        }),
+        Op::Aggregate(Aggregate { keys, ttl, .. }) if !keys.is_empty() => facts.push(kept(*ttl)),
+        Op::Normalize(normalize) => facts.push(kept(normalize.ttl)),
         _ => {}
     }
     if *silent_expiry {
         facts.push("misses what expired silently above".into());
     }
     facts.join("; ")
+}
+
+fn kept(ttl: Option<i64>) -> String {
+    ttl.map_or_else(
+        || "no ttl".into(),
+        |ttl| format!("ttl {}", format_duration(ttl)),
+    )
 }
 
 fn source(spec: &SourceSpec, time_is_column: bool) -> Vec<String> {
@@ -87,7 +94,6 @@ pub(super) fn width(window: Window) -> String {
             format_duration(width),
             format_duration(slide)
         ),
-        Window::Session { gap } => format!("session {}", format_duration(gap)),
     }
 }
 

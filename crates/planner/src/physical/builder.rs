@@ -99,13 +99,13 @@ impl Builder {
         let [input] = inputs else { return None };
         let given = match &input.exchange {
             Exchange::Forward => self.spread[input.node.0].clone(),
-            Exchange::Hash(key) => Some(key.clone()),
+            Exchange::Hash(key) | Exchange::Changelog { key, .. } => Some(key.clone()),
             Exchange::Single => Some(vec![]),
         }?;
         let moved =
             |place: &dyn Fn(usize) -> Option<usize>| given.iter().map(|c| place(*c)).collect();
         match op {
-            Op::Filter(_) | Op::AssignWindow(_) | Op::Sink(_) => Some(given),
+            Op::Filter(_) | Op::AssignWindow(_) | Op::Normalize(_) | Op::Sink(_) => Some(given),
             Op::Project(exprs) => {
                 let from = &self.node(inputs[0].node).schema;
                 moved(&|c| exprs.iter().position(|e| kept(e, from) == Some(c)))
@@ -169,7 +169,10 @@ impl Builder {
         exprs: &[ExprRef],
     ) -> Option<(NodeId, Vec<ExprRef>)> {
         let is_last = input.0 + 1 == self.graph.nodes.len();
-        let is_read = self.shared.contains(&input) || self.streams.values().any(|s| *s == input);
+        // A stream and a table may be read again.
+        let is_read = self.shared.contains(&input)
+            || self.streams.values().any(|s| *s == input)
+            || self.sources.values().any(|s| s.node == input);
         if !is_last || is_read {
             return None;
         }

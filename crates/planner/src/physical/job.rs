@@ -14,6 +14,7 @@ use super::prepare::Prepared;
 use crate::bind::{BoundSink, SinkTarget};
 use crate::catalog::TableDef;
 use crate::changelog;
+use crate::declare::check_changelog_key;
 use crate::error::{Fault, FaultKind, Position};
 use crate::script::Job;
 
@@ -92,6 +93,9 @@ fn sources<'a>(queries: &[&'a Prepared]) -> Vec<SourceNeed<'a>> {
         }
     }
     for need in &mut needs {
+        if need.def.reads_changelog {
+            need.columns.extend(&need.def.primary_key);
+        }
         need.columns.sort_unstable();
         need.columns.dedup();
     }
@@ -141,18 +145,22 @@ impl Builder {
         written: &mut Written,
     ) -> Result<(), Fault> {
         let def = need.def;
+        check_changelog_key(def)?;
         let spec = (tables.source)(def, &need.columns).map_err(|fault| fault.at(def.position))?;
         let spec = Arc::new(spec);
         let time = def
             .event_time
             .and_then(|time| need.columns.iter().position(|c| *c == time));
-        let properties = changelog::source(&spec, time);
-        let node = self.add(
-            Op::Source(Arc::clone(&spec)),
-            vec![],
-            Arc::clone(&spec.schema),
-            properties,
-        );
+        let properties = match spec.updating {
+            true => changelog::records(&spec),
+            false => changelog::source(&spec, time),
+        };
+        let schema = spec.emitted_schema();
+        let source = self.add(Op::Source(Arc::clone(&spec)), vec![], schema, properties);
+        let normalized = spec
+            .updating
+            .then(|| self.normalized(source, &spec, def, time));
+        let node = normalized.as_ref().map_or(source, |n| n.table);
         self.sources.insert(
             def.name.clone(),
             Scanned {
@@ -160,11 +168,15 @@ impl Builder {
                 columns: need.columns.clone(),
             },
         );
-        self.dead_letters(node, &spec, tables, written)
-            .map_err(|fault| fault.at(def.position))
+        let keeper = normalized.map(|n| n.rows);
+        for rejects in [Some(source), keeper].into_iter().flatten() {
+            self.dead_letters(rejects, &spec, tables, written)
+                .map_err(|fault| fault.at(def.position))?;
+        }
+        Ok(())
     }
 
-    /// Writes the rejected records of a source into the table that it names.
+    /// Writes the rejected records of a source, or of what keeps its rows, into the table that it names.
     fn dead_letters(
         &mut self,
         source: NodeId,

@@ -1,11 +1,11 @@
 //! Golden plans: SQL in, the text of EXPLAIN out, or the faults. After a change that is meant:
 //! `UPDATE_EXPECT=1 cargo test -p thalweg-planner -p thalweg-server --test plans`.
 
+mod changelogs;
 mod jobs;
 mod refusals;
 mod registry;
 mod rows;
-mod sessions;
 mod sinks;
 mod updating;
 mod windows;
@@ -68,7 +68,7 @@ fn plan(sql: &str) -> String {
 fn check_graph(graph: &Graph) {
     for node in &graph.nodes {
         for edge in &node.inputs {
-            if let Exchange::Hash(key) = &edge.exchange {
+            if let Exchange::Hash(key) | Exchange::Changelog { key, .. } = &edge.exchange {
                 let n = graph.node(edge.node).schema.fields().len();
                 assert!(!key.is_empty() && key.iter().all(|&k| k < n));
             }

@@ -178,34 +178,44 @@ fn changes_that_a_sink_pairs_come_together() {
     check_sink(
         "INSERT INTO keyed SELECT owner, count(*) FROM (SELECT owner, balance, count(*) AS n FROM accounts GROUP BY owner, balance) GROUP BY owner",
         expect![[r#"
-        job: flush interval 1s
-        notice: the row of a group (owner, balance) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
-        notice: the row of a group (owner) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
-        [5] sink "keyed": stdout, debezium_json; at least once; customer_id, total; changes paired by (customer_id)
-            updating; key (customer_id)
-          [4] project: owner AS customer_id, CAST(count(*) AS DOUBLE) AS total
-              updating; key (customer_id)
-            [3] aggregate by (owner): count(*) in columns
-                updating, net; key (owner); ttl 1d
-              [2] exchange by (owner) ← project: owner
-                  updating
-                [1] aggregate by (owner, balance)
-                    updating, net; key (owner, balance); ttl 1d
-                  [0] exchange by (owner, balance) ← source "accounts": kafka, debezium_json, unbounded; decodes owner, balance, seen
-                      updating; event time seen; watermark 1s behind; idle after 5m; bad data fails
-    "#]],
+            job: flush interval 1s
+            notice: the row of a group (owner, balance) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
+            notice: the row of a group (owner) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
+            [8] sink "keyed": stdout, debezium_json; at least once; customer_id, total; changes paired by (customer_id)
+                updating; key (customer_id)
+              [7] project: owner AS customer_id, CAST(count(*) AS DOUBLE) AS total
+                  updating; key (customer_id)
+                [6] aggregate by (owner): count(*) in columns
+                    updating, net; key (owner); ttl 1d
+                  [5] exchange by (owner) ← project: owner
+                      updating
+                    [4] aggregate by (owner, balance)
+                        updating, net; key (owner, balance); ttl 1d
+                      [3] exchange by (owner, balance) ← project: owner, balance
+                          updating
+                        [2] project: id, owner, balance
+                            updating; key (id)
+                          [1] rows of "accounts": the latest by (id)
+                              updating, net; key (id); event time seen; no ttl
+                            [0] exchange by (id) ← source "accounts": kafka, debezium_json, unbounded; decodes id, owner, balance, seen
+                                records of changes; event time seen; watermark 1s behind; idle after 5m; bad data fails
+        "#]],
     );
     check_sink(
         "INSERT INTO changes SELECT owner, balance FROM accounts",
         expect![[r#"
-        job: flush interval 1s
-        [2] sink "changes": stdout, debezium_json; at least once; customer_id, total; changes paired by whole rows
-            updating
-          [1] exchange by (customer_id, total) ← project: owner AS customer_id, CAST(balance AS DOUBLE) AS total
-              updating
-            [0] source "accounts": kafka, debezium_json, unbounded; decodes owner, balance, seen
-                updating; event time seen; watermark 1s behind; idle after 5m; bad data fails
-    "#]],
+            job: flush interval 1s
+            [4] sink "changes": stdout, debezium_json; at least once; customer_id, total; changes paired by whole rows
+                updating
+              [3] exchange by (customer_id, total) ← project: owner AS customer_id, CAST(balance AS DOUBLE) AS total
+                  updating
+                [2] project: id, owner, balance
+                    updating; key (id)
+                  [1] rows of "accounts": the latest by (id)
+                      updating, net; key (id); event time seen; no ttl
+                    [0] exchange by (id) ← source "accounts": kafka, debezium_json, unbounded; decodes id, owner, balance, seen
+                        records of changes; event time seen; watermark 1s behind; idle after 5m; bad data fails
+        "#]],
     );
 }
 

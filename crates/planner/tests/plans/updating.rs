@@ -202,19 +202,21 @@ fn what_is_kept_for_each_function_over_a_changelog() {
     check(
         "SELECT owner, count(*), count(DISTINCT balance), sum(balance), avg(balance), min(balance), bool_and(balance > 0), array_agg(balance ORDER BY seen), median(balance), stddev(balance), bit_xor(balance) FROM accounts GROUP BY owner",
         expect![[r#"
-        job: flush interval 1s
-        notice: the row of a group (owner) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
-        [4] result: owner, count(*), count(DISTINCT accounts.balance), sum(accounts.balance), avg(accounts.balance), min(accounts.balance), bool_and(accounts.balance > Int64(0)), array_agg(accounts.balance) ORDER BY [accounts.seen ASC NULLS LAST], median(accounts.balance), stddev(accounts.balance), bit_xor(accounts.balance); changes paired by (owner)
-            updating, net; key (owner)
-          [3] project: owner, count(*), count(DISTINCT accounts.balance), sum(accounts.balance), avg(accounts.balance), min(accounts.balance), bool_and(accounts.balance > Int64(0)), array_agg(accounts.balance) ORDER BY [accounts.seen ASC NULLS LAST], median(accounts.balance), stddev(accounts.balance), bit_xor(accounts.balance)
-              updating, net; key (owner)
-            [2] aggregate by (owner): count(*) in columns, count(DISTINCT accounts.balance) in multiset, sum(accounts.balance) in columns, avg(accounts.balance) in columns, min(accounts.balance) in multiset, bool_and(accounts.balance > Int64(0)) in columns, array_agg(accounts.balance) ORDER BY [accounts.seen ASC NULLS LAST] in multiset, median(accounts.balance) in multiset, stddev(accounts.balance) in columns, bit_xor(accounts.balance) in multiset
-                updating, net; key (owner); ttl 1d
-              [1] exchange by (owner) ← project: owner, balance, CAST(balance AS DOUBLE) AS "accounts.balance", balance > 0 AS "accounts.balance > Int64(0)", seen
-                  updating; event time seen
-                [0] source "accounts": kafka, debezium_json, unbounded; decodes owner, balance, seen
-                    updating; event time seen; watermark 1s behind; idle after 5m; bad data fails
-    "#]],
+            job: flush interval 1s
+            notice: the row of a group (owner) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
+            [5] result: owner, count(*), count(DISTINCT accounts.balance), sum(accounts.balance), avg(accounts.balance), min(accounts.balance), bool_and(accounts.balance > Int64(0)), array_agg(accounts.balance) ORDER BY [accounts.seen ASC NULLS LAST], median(accounts.balance), stddev(accounts.balance), bit_xor(accounts.balance); changes paired by (owner)
+                updating, net; key (owner)
+              [4] project: owner, count(*), count(DISTINCT accounts.balance), sum(accounts.balance), avg(accounts.balance), min(accounts.balance), bool_and(accounts.balance > Int64(0)), array_agg(accounts.balance) ORDER BY [accounts.seen ASC NULLS LAST], median(accounts.balance), stddev(accounts.balance), bit_xor(accounts.balance)
+                  updating, net; key (owner)
+                [3] aggregate by (owner): count(*) in columns, count(DISTINCT accounts.balance) in multiset, sum(accounts.balance) in columns, avg(accounts.balance) in columns, min(accounts.balance) in multiset, bool_and(accounts.balance > Int64(0)) in columns, array_agg(accounts.balance) ORDER BY [accounts.seen ASC NULLS LAST] in multiset, median(accounts.balance) in multiset, stddev(accounts.balance) in columns, bit_xor(accounts.balance) in multiset
+                    updating, net; key (owner); ttl 1d
+                  [2] exchange by (owner) ← project: owner, balance, CAST(balance AS DOUBLE) AS "accounts.balance", balance > 0 AS "accounts.balance > Int64(0)", seen
+                      updating; event time seen
+                    [1] rows of "accounts": the latest by (id)
+                        updating, net; key (id); event time seen; no ttl
+                      [0] exchange by (id) ← source "accounts": kafka, debezium_json, unbounded; decodes id, owner, balance, seen
+                          records of changes; event time seen; watermark 1s behind; idle after 5m; bad data fails
+        "#]],
     );
 }
 

@@ -361,18 +361,20 @@ fn a_window_over_a_changelog_takes_retractions_by_the_time_in_the_row() {
     check(
         "SELECT tumble(interval '1 day') AS d, count(*), min(balance) FROM accounts GROUP BY d",
         expect![[r#"
-        job: flush interval 1s
-        [4] result: d, count(*), min(accounts.balance)
-            append-only; key (d); window tumble 1d in (d)
-          [3] project: {start: window_start, end: window_end} AS d, count(*), min(accounts.balance)
-              append-only; key (d); window tumble 1d in (d)
-            [2] window aggregate: tumble 1d of event time: count(*) in columns, min(accounts.balance) in multiset
-                append-only; key (window_start); window tumble 1d in (window_start, window_end)
-              [1] exchange to one subtask ← project: balance
-                  updating
-                [0] source "accounts": kafka, debezium_json, unbounded; decodes balance, seen
-                    updating; event time seen; watermark 1s behind; idle after 5m; bad data fails
-    "#]],
+            job: flush interval 1s
+            [5] result: d, count(*), min(accounts.balance)
+                append-only; key (d); window tumble 1d in (d)
+              [4] project: {start: window_start, end: window_end} AS d, count(*), min(accounts.balance)
+                  append-only; key (d); window tumble 1d in (d)
+                [3] window aggregate: tumble 1d of event time: count(*) in columns, min(accounts.balance) in multiset
+                    append-only; key (window_start); window tumble 1d in (window_start, window_end)
+                  [2] exchange to one subtask ← project: balance
+                      updating
+                    [1] rows of "accounts": the latest by (id)
+                        updating, net; key (id); event time seen; no ttl
+                      [0] exchange by (id) ← source "accounts": kafka, debezium_json, unbounded; decodes id, balance, seen
+                          records of changes; event time seen; watermark 1s behind; idle after 5m; bad data fails
+        "#]],
     );
     check(
         "SELECT tumble(interval '1 day') AS d, count(*) FROM (SELECT DISTINCT customer_id, event_time FROM orders) GROUP BY d",

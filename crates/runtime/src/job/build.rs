@@ -12,9 +12,10 @@ use tokio::task::JoinSet;
 use crate::chain::Chain;
 use crate::connector::{Sink, Source, SplitId};
 use crate::error::RuntimeError;
-use crate::exchange::{Inputs, Receiver, Router, channel};
+use crate::exchange::{Inputs, Receiver, Router, channel, owned};
 use crate::metrics::JobMetrics;
 use crate::operators::{self, OperatorContext};
+use crate::reject::Rejected;
 
 use super::budget::EpochBudget;
 use super::coordinator::{Ack, BarrierRequest};
@@ -121,10 +122,12 @@ fn fuse(graph: &Graph, parallelism: usize, sinks: &Sinks) -> Vec<StagePlan> {
             Op::Source(_) => parallelism,
             Op::Values(_) => 1,
             Op::Sink(_) if !sinks[&NodeId(i)].1.is_parallel() => 1,
-            _ if node
-                .inputs
-                .iter()
-                .any(|input| matches!(input.exchange, Exchange::Hash(_))) =>
+            _ if node.inputs.iter().any(|input| {
+                matches!(
+                    input.exchange,
+                    Exchange::Hash(_) | Exchange::Changelog { .. }
+                )
+            }) =>
             {
                 parallelism
             }
@@ -264,10 +267,14 @@ impl Builder<'_> {
                 .transpose()?;
             for subtask in 0..plan.parallelism {
                 let end = self.end(plan, subtask, sinks, wiring.rows.remove(&(index, subtask)))?;
-                let chain = Chain::new(self.operators(plan)?);
-                let stage = Stage {
+                let rejected = Rejected::default();
+                let chain = Chain::new(self.operators(plan, subtask, &rejected)?);
+                let dead_letters = wiring.dead_letters.remove(&(index, subtask));
+                let mut stage = Stage {
                     chain,
                     end,
+                    rejected,
+                    dead_letters: dead_letters.unwrap_or_default(),
                     acks: ack.clone(),
                 };
                 let Some((source, spec)) = &source else {
@@ -277,25 +284,29 @@ impl Builder<'_> {
                 };
                 let (request, requests) = mpsc::unbounded_channel();
                 job.sources.push(request);
-                let own = splits
-                    .iter()
-                    .flatten()
-                    .skip(subtask)
-                    .step_by(plan.parallelism)
-                    .cloned()
-                    .collect();
+                let splits = splits.as_deref().unwrap_or_default();
+                let in_sequence = source.is_sequence();
+                let n_readers = if in_sequence { 1 } else { plan.parallelism };
+                let own = match subtask < n_readers {
+                    true => splits
+                        .iter()
+                        .skip(subtask)
+                        .step_by(n_readers)
+                        .cloned()
+                        .collect(),
+                    false => Vec::new(),
+                };
+                let in_order = in_sequence || splits.len() <= 1;
                 source_tasks.push(SourceTask {
                     node: plan.nodes[0],
                     spec: spec.clone(),
                     source: source.clone(),
                     subtask,
                     splits: Splits::new(own),
-                    ingest: Ingest::new(spec.clone(), self.metrics.clone()),
+                    ingest: Ingest::new(spec.clone(), self.metrics.clone(), in_order),
+                    // Those of its stage are the source's own: an operator that rejects has a stage of its own.
+                    dead_letters: std::mem::take(&mut stage.dead_letters),
                     stage,
-                    dead_letters: wiring
-                        .dead_letters
-                        .remove(&(index, subtask))
-                        .unwrap_or_default(),
                     requests,
                     budget: job.budget.clone(),
                     ended: ended_tx.clone(),
@@ -332,8 +343,13 @@ impl Builder<'_> {
                     Exchange::Hash(key) if n_to > 1 => {
                         Router::hash((0..n_to).map(connect).collect(), key.clone())
                     }
+                    Exchange::Changelog { key, op } if n_to > 1 => {
+                        Router::changelog((0..n_to).map(connect).collect(), key.clone(), *op)
+                    }
                     Exchange::Forward => Router::forward(connect(from % n_to)),
-                    Exchange::Hash(_) | Exchange::Single => Router::forward(connect(0)),
+                    Exchange::Hash(_) | Exchange::Changelog { .. } | Exchange::Single => {
+                        Router::forward(connect(0))
+                    }
                 };
                 let routers = match edge.port {
                     OutputPort::Rows => &mut wiring.rows,
@@ -422,6 +438,8 @@ impl Builder<'_> {
     fn operators(
         &self,
         plan: &StagePlan,
+        subtask: usize,
+        rejected: &Rejected,
     ) -> Result<Vec<Box<dyn crate::operator::Operator>>, RuntimeError> {
         let mut built = Vec::new();
         for &id in &plan.nodes {
@@ -439,6 +457,8 @@ impl Builder<'_> {
                 first_table: self.part.first_table,
                 metrics: self.metrics.clone(),
                 memory_bytes: self.memory_share(),
+                vnodes: owned(subtask, plan.parallelism).collect(),
+                rejected: rejected.clone(),
             };
             // One subtask needs no partial phase: its final aggregate does all the work.
             let alone = self.parallelism == 1;
@@ -473,7 +493,12 @@ impl Builder<'_> {
 
     /// Bytes of decoded state that one operator subtask may keep.
     fn memory_share(&self) -> usize {
-        let stateful = |op: &&Op| matches!(op, Op::Aggregate(_) | Op::WindowAggregate(_));
+        let stateful = |op: &&Op| {
+            matches!(
+                op,
+                Op::Aggregate(_) | Op::WindowAggregate(_) | Op::Normalize(_)
+            )
+        };
         let n = self
             .graph
             .nodes

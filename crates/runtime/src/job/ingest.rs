@@ -1,24 +1,27 @@
 //! From decoded records to change batches: event time, watermark, computed columns, and what is done
 //! with records that do not fit.
 
+mod changes;
+
+pub use changes::ReadOrigins;
+
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, UInt32Array};
 use arrow::buffer::ScalarBuffer;
 use arrow::compute;
-use arrow::datatypes::{DataType, SchemaRef, TimestampNanosecondType};
+use arrow::datatypes::{DataType, TimestampNanosecondType};
 use arrow::record_batch::RecordBatch;
 use datafusion::physical_expr::utils::collect_columns;
 use thalweg_dataflow::ChangeBatch;
 use thalweg_dataflow::change::record_batch;
-use thalweg_dataflow::table::{
-    BadData, EventTimeSource, ExprRef, SourceSpec, WatermarkSpec, dead_letter_schema,
-};
+use thalweg_dataflow::table::{EventTimeSource, ExprRef, SourceSpec, WatermarkSpec};
 
 use crate::clock;
 use crate::connector::{BadReason, BadRecord, Origins, Records};
 use crate::error::RuntimeError;
 use crate::metrics::JobMetrics;
+use crate::reject::{dead_letters, reject};
 
 /// What became of one read.
 pub struct Ingested {
@@ -32,28 +35,37 @@ pub struct Ingested {
 pub struct Ingest {
     spec: Arc<SourceSpec>,
     metrics: Arc<JobMetrics>,
+    /// All records of the table come in one order.
+    in_order: bool,
 }
 
 impl Ingest {
-    pub fn new(spec: Arc<SourceSpec>, metrics: Arc<JobMetrics>) -> Self {
-        Self { spec, metrics }
+    /// `in_order`: whether one record of the table is before or after every other one.
+    pub fn new(spec: Arc<SourceSpec>, metrics: Arc<JobMetrics>, in_order: bool) -> Self {
+        Self {
+            spec,
+            metrics,
+            in_order,
+        }
     }
 
     /// Errors: `BadRecord` where the table's policy is to fail, with the first rejected record.
     pub fn ingest(&self, records: Records) -> Result<Ingested, RuntimeError> {
+        if self.spec.updating {
+            return self.ingest_changes(records);
+        }
         let Records {
             rows,
             times,
-            diffs,
             origins,
             mut bad,
             n_bytes,
+            ..
         } = records;
         let now = clock::now_nanos();
         let mut kept = Kept {
             rows,
             times,
-            diffs,
             origin_rows: None,
         };
         let event_times = self.event_times(&mut kept, now, origins.as_ref(), &mut bad)?;
@@ -63,7 +75,7 @@ impl Ingest {
         JobMetrics::add(&self.metrics.rows_in, kept.rows.num_rows());
         JobMetrics::add(&self.metrics.bytes_in, n_bytes as usize);
         let times = kept.times.unwrap_or_default();
-        let batch = ChangeBatch::new(columns, times, kept.diffs);
+        let batch = ChangeBatch::append(columns, times);
         Ok(Ingested {
             batch,
             watermark,
@@ -199,29 +211,12 @@ impl Ingest {
         evaluate(expr, &kept.rows, what)
     }
 
-    /// Counts rejected records, and does with them what the table says (semantics 8.1).
+    /// Does with rejected records what the table says (semantics 8.1).
     fn reject(&self, bad: Vec<BadRecord>, now: i64) -> Result<Option<ChangeBatch>, RuntimeError> {
-        for record in &bad {
-            self.metrics.count_bad(&self.spec.table, record.reason);
-        }
-        let Some(first) = bad.first() else {
-            return Ok(None);
-        };
-        match self.spec.bad_data {
-            BadData::Fail => {
-                let record = bad.iter().min_by_key(|r| r.offset).unwrap_or(first).clone();
-                Err(RuntimeError::BadRecord {
-                    table: self.spec.table.clone(),
-                    record: Box::new(record),
-                })
-            }
-            BadData::Drop => {
-                for record in &bad {
-                    tracing::info!(table = %self.spec.table, place = %record.place, "record dropped: {}", record.message);
-                }
-                Ok(None)
-            }
-            BadData::DeadLetter(_) => dead_letters(&bad, now).map(Some),
+        let kept = reject(&self.spec, &self.metrics, bad)?;
+        match kept.is_empty() {
+            true => Ok(None),
+            false => dead_letters(&kept, now).map(Some),
         }
     }
 }
@@ -230,7 +225,6 @@ impl Ingest {
 struct Kept {
     rows: RecordBatch,
     times: Option<ScalarBuffer<i64>>,
-    diffs: Option<ScalarBuffer<i64>>,
     /// Positions in the read; `None`: nothing was rejected and they are the same.
     origin_rows: Option<UInt32Array>,
 }
@@ -260,7 +254,6 @@ impl Kept {
                 .clone())
         };
         self.times = self.times.as_ref().map(filter_times).transpose()?;
-        self.diffs = self.diffs.as_ref().map(filter_times).transpose()?;
         self.rows = compute::filter_record_batch(&self.rows, ok)?;
         self.origin_rows = Some(compute::filter(&ids, ok)?.as_primitive().clone());
         Ok(())
@@ -286,33 +279,6 @@ fn nanos(array: &ArrayRef) -> ScalarBuffer<i64> {
         .as_primitive::<TimestampNanosecondType>()
         .values()
         .clone()
-}
-
-fn dead_letters(bad: &[BadRecord], now: i64) -> Result<ChangeBatch, RuntimeError> {
-    use arrow::array::{BinaryArray, Int32Array, StringArray, TimestampNanosecondArray};
-    let schema: SchemaRef = dead_letter_schema();
-    let raw: BinaryArray = bad.iter().map(|r| r.raw.as_deref()).collect();
-    let reason = StringArray::from_iter_values(
-        bad.iter()
-            .map(|r| format!("{}: {}", r.reason.as_str(), r.message)),
-    );
-    let topic = StringArray::from_iter_values(bad.iter().map(|r| &*r.topic));
-    let partition = Int32Array::from_iter_values(bad.iter().map(|r| r.partition));
-    let offset = Int64Array::from_iter_values(bad.iter().map(|r| r.offset));
-    let time = TimestampNanosecondArray::from_value(now, bad.len()).with_timezone("+00:00");
-    let columns: Vec<ArrayRef> = vec![
-        Arc::new(raw),
-        Arc::new(reason),
-        Arc::new(topic),
-        Arc::new(partition),
-        Arc::new(offset),
-        Arc::new(time),
-    ];
-    let rows = RecordBatch::try_new(schema, columns)?;
-    Ok(ChangeBatch::append(
-        rows,
-        std::iter::repeat_n(now, bad.len()).collect(),
-    ))
 }
 
 /// ` (column "ts")`: what an expression is computed from, where it is from columns.

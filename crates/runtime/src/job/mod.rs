@@ -9,6 +9,8 @@ mod source;
 mod stage;
 mod values;
 
+pub(crate) use ingest::ReadOrigins;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

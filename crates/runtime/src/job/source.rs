@@ -21,7 +21,7 @@ use crate::state::SplitPosition;
 use super::budget::{EpochBudget, Grant};
 use super::coordinator::BarrierRequest;
 use super::ingest::{Ingest, Ingested};
-use super::stage::Stage;
+use super::stage::{Stage, send_to_all};
 use super::values;
 
 /// How often a split that holds time back without ever having had a row is named.
@@ -360,13 +360,4 @@ impl SourceTask {
         }
         self.stage.end_epoch(barrier, positions).await
     }
-}
-
-async fn send_to_all(routers: &[Router], batch: &ChangeBatch) -> Result<Sent, RuntimeError> {
-    for router in routers {
-        if router.send(batch).await? == Sent::Closed {
-            return Ok(Sent::Closed);
-        }
-    }
-    Ok(Sent::Delivered)
 }

@@ -4,9 +4,11 @@ use thalweg_dataflow::ChangeBatch;
 use tokio::sync::mpsc;
 
 use crate::chain::Chain;
+use crate::clock;
 use crate::error::RuntimeError;
 use crate::exchange::{Arrival, Inputs, Router, Sent};
 use crate::operator::Barrier;
+use crate::reject::{Rejected, dead_letters};
 use crate::state::{SplitPosition, StateWrites};
 
 use super::coordinator::Ack;
@@ -20,6 +22,9 @@ pub enum End {
 pub struct Stage {
     pub chain: Chain,
     pub end: End,
+    /// What the operators of the chain have rejected, and where it goes.
+    pub rejected: Rejected,
+    pub dead_letters: Vec<Router>,
     pub acks: mpsc::UnboundedSender<Ack>,
 }
 
@@ -36,7 +41,16 @@ impl Stage {
                 return Ok(Sent::Closed);
             }
         }
-        Ok(Sent::Delivered)
+        self.send_rejected().await
+    }
+
+    async fn send_rejected(&mut self) -> Result<Sent, RuntimeError> {
+        let rejected = self.rejected.take();
+        if rejected.is_empty() {
+            return Ok(Sent::Delivered);
+        }
+        let letters = dead_letters(&rejected, clock::now_nanos())?;
+        send_to_all(&self.dead_letters, &letters).await
     }
 
     /// Ends the epoch at every operator in turn, passes the barrier on and reports to the coordinator.
@@ -48,6 +62,11 @@ impl Stage {
         for index in 0..self.chain.n_operators() {
             self.chain.barrier(index, &barrier)?;
             if self.drain().await? == Sent::Closed {
+                return Ok(Sent::Closed);
+            }
+        }
+        for router in &self.dead_letters {
+            if router.barrier(barrier).await == Sent::Closed {
                 return Ok(Sent::Closed);
             }
         }
@@ -93,14 +112,7 @@ impl End {
     async fn send(&mut self, batch: ChangeBatch) -> Result<Sent, RuntimeError> {
         match self {
             Self::Sink(sink) => sink.write(batch).await.map(|()| Sent::Delivered),
-            Self::Routers(routers) => {
-                for router in routers {
-                    if router.send(&batch).await? == Sent::Closed {
-                        return Ok(Sent::Closed);
-                    }
-                }
-                Ok(Sent::Delivered)
-            }
+            Self::Routers(routers) => send_to_all(routers, &batch).await,
         }
     }
 
@@ -117,6 +129,16 @@ impl End {
             }
         }
     }
+}
+
+/// Sends a batch along several edges.
+pub async fn send_to_all(routers: &[Router], batch: &ChangeBatch) -> Result<Sent, RuntimeError> {
+    for router in routers {
+        if router.send(batch).await? == Sent::Closed {
+            return Ok(Sent::Closed);
+        }
+    }
+    Ok(Sent::Delivered)
 }
 
 /// Runs a stage that is fed by other stages, until the last barrier.

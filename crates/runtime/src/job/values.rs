@@ -89,11 +89,11 @@ impl SplitReader for ValuesReader {
             let rows = self.rows.slice(self.next, n);
             self.next += n;
             let times = Some(std::iter::repeat_n(TIMELESS, n).collect());
-            let (diffs, bad) = (None, Vec::new());
+            let (marks, bad) = (None, Vec::new());
             Ok(Read::Records(Records {
                 rows,
                 times,
-                diffs,
+                marks,
                 origins: Arc::new(ValuesOrigins),
                 bad,
                 n_bytes: 0,

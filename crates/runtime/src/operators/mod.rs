@@ -3,14 +3,17 @@
 mod aggregate;
 mod assign_window;
 mod filter;
+mod normalize;
+mod pane;
 mod project;
-mod session;
 mod unnest;
 mod window_aggregate;
 mod windows;
 
 #[cfg(test)]
 mod script;
+#[cfg(test)]
+mod window_aggregate_tests;
 
 use std::sync::Arc;
 
@@ -20,6 +23,7 @@ use thalweg_dataflow::plan::{NodeId, Op};
 use crate::error::RuntimeError;
 use crate::metrics::JobMetrics;
 use crate::operator::Operator;
+use crate::reject::Rejected;
 use crate::state::{StateStore, TableId};
 
 /// Tables that a node of a plan may have in the store.
@@ -42,6 +46,10 @@ pub struct OperatorContext {
     pub metrics: Arc<JobMetrics>,
     /// Bytes of decoded state that the operator may keep.
     pub memory_bytes: usize,
+    /// The virtual partitions of the subtask, ascending.
+    pub vnodes: Arc<[u8]>,
+    /// Where records go that the operator finds it cannot use.
+    pub rejected: Rejected,
 }
 
 impl OperatorContext {
@@ -64,16 +72,14 @@ pub fn build(op: &Op, context: OperatorContext) -> Result<Box<dyn Operator>, Run
             *window,
             context.output_schema,
             context.metrics,
+        )),
+        Op::WindowAggregate(aggregate) => Box::new(window_aggregate::WindowedAggregation::new(
+            aggregate, context,
         )?),
-        Op::WindowAggregate(aggregate) => match aggregate.gap() {
-            Some(gap) => Box::new(session::SessionAggregation::new(gap, aggregate, context)?),
-            None => Box::new(window_aggregate::WindowedAggregation::new(
-                aggregate, context,
-            )?),
-        },
         Op::Aggregate(aggregate) => {
             Box::new(aggregate::UpdatingAggregation::new(aggregate, context)?)
         }
+        Op::Normalize(normalize) => Box::new(normalize::Normalization::new(normalize, context)?),
         Op::Source(_) | Op::Values(_) | Op::Union | Op::Sink(_) => {
             return Err(RuntimeError::Internal(format!(
                 "node {} is no operator",

@@ -76,6 +76,8 @@ pub fn context(windowed: bool, updating_input: bool) -> OperatorContext {
         first_table: 1,
         metrics: Arc::new(JobMetrics::default()),
         memory_bytes: 1 << 20,
+        vnodes: (0..=u8::MAX).collect(),
+        rejected: Default::default(),
     }
 }
 

@@ -43,9 +43,8 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Errors: a session, whose windows follow from the rows.
-    pub fn new(window: Window) -> Result<Self, RuntimeError> {
-        Ok(match window {
+    pub fn new(window: Window) -> Self {
+        match window {
             Window::Tumble { width } => Self {
                 slide: width,
                 width,
@@ -56,12 +55,7 @@ impl Layout {
                 width,
                 pane: gcd(slide, width),
             },
-            Window::Session { .. } => {
-                return Err(RuntimeError::Internal(
-                    "sessions lie where their rows lie".into(),
-                ));
-            }
-        })
+        }
     }
 
     /// Whether every window is a single pane.
@@ -126,7 +120,6 @@ mod tests {
 
     fn windows(window: Window, t: i64) -> Vec<(i64, i64)> {
         Layout::new(window)
-            .unwrap()
             .windows_of(t)
             .map(|w| (w.start, w.end))
             .collect()
@@ -182,7 +175,7 @@ mod tests {
 
     #[test]
     fn panes_are_cut_by_no_window() {
-        let layout = Layout::new(Window::Hop { slide: 4, width: 6 }).unwrap();
+        let layout = Layout::new(Window::Hop { slide: 4, width: 6 });
         for t in -20..20 {
             let pane = layout.pane_of(t);
             assert!(pane.contains(t));

@@ -9,15 +9,16 @@ use arrow::compute::cast;
 use arrow::record_batch::RecordBatch;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use thalweg_dataflow::marks::ChangeOp;
 use thalweg_dataflow::options::{ConnectorDecl, FormatDecl, OptionFault, Registry, TableCheck};
 use thalweg_dataflow::table::{SinkSpec, SourceSpec};
 use thalweg_runtime::connector::{
-    BadReason, BadRecord, BoxFuture, ConnectorError, ConnectorFactory, Offset, Origins, Read,
-    Records, Sink, SinkInput, SinkWriter, Source, SplitId, SplitReader,
+    BadReason, BadRecord, BoxFuture, ConnectorError, ConnectorFactory, Marks, Offset, Origins,
+    Read, Records, Sink, SinkInput, SinkWriter, Source, SplitId, SplitReader,
 };
 use thalweg_runtime::pairing::PairedChanges;
 
-use crate::input::{Change, Cuts, Input, Row, batch};
+use crate::input::{Change, Cuts, Input, Record as Said, Row, batch};
 
 /// Declares the connector `oracle` with the formats `rows` and `changelog`.
 pub struct OracleRegistry {
@@ -213,6 +214,28 @@ impl OracleReader {
         Ok(Read::Records(records))
     }
 
+    /// All but stale reads stand in the log, one after another.
+    fn marks(&self, changes: &[Change]) -> Marks {
+        let op = |change: &Change| match change.record {
+            Said::Write => ChangeOp::Write,
+            Said::StaleRead => ChangeOp::Read,
+            Said::Delete => ChangeOp::Delete,
+        };
+        let position = |(i, change): (usize, &Change)| match change.record {
+            Said::StaleRead => 0,
+            Said::Write | Said::Delete => 1 + (self.at + i) as i64,
+        };
+        Marks {
+            positions: changes
+                .iter()
+                .enumerate()
+                .map(position)
+                .collect::<Vec<_>>()
+                .into(),
+            ..Marks::of(changes.iter().map(op))
+        }
+    }
+
     fn records(&self, changes: &[Change]) -> Result<Records, ConnectorError> {
         let rows: Vec<&Row> = changes.iter().map(|c| &c.row).collect();
         let all = batch(&rows);
@@ -231,10 +254,7 @@ impl OracleReader {
         Ok(Records {
             rows: thalweg_dataflow::change::record_batch(schema, columns, changes.len())?,
             times: None,
-            diffs: self
-                .spec
-                .updating
-                .then(|| changes.iter().map(|c| c.diff).collect()),
+            marks: self.spec.updating.then(|| self.marks(changes)),
             origins: Arc::new(NoOrigins),
             bad: Vec::new(),
             n_bytes: changes.len() as u64,

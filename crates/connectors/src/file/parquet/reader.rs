@@ -165,7 +165,7 @@ impl ParquetReader {
         Ok(Records {
             rows: record_batch(self.schema.clone(), columns, numbers.len())?,
             times: None,
-            diffs: None,
+            marks: None,
             bad: misfits.into_iter().map(bad).collect(),
             origins: Arc::new(Numbers {
                 part: self.part.clone(),

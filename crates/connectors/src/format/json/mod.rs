@@ -17,9 +17,14 @@ mod skip;
 mod string;
 mod write;
 
+pub(super) use cursor::Cursor;
 pub use debezium::DebeziumEncoder;
 pub use encoder::JsonEncoder;
+pub(super) use read::read_value;
 pub use read::{Node, read_text};
+pub(super) use shape::Shape;
+pub(super) use skip::{end_of_record, skip_value};
+pub(super) use string::unescape_into;
 pub use write::write_value;
 
 use super::decode::RecordDecoder;
@@ -42,7 +47,7 @@ pub fn decoder(
 }
 
 /// What `json.timestamp_format` says of numbers in the place of timestamps.
-fn epoch_unit(options: &Options) -> EpochUnit {
+pub(super) fn epoch_unit(options: &Options) -> EpochUnit {
     match options.text("json.timestamp_format") {
         Some("rfc3339" | "RFC3339") => EpochUnit::Refused,
         Some("unix_seconds") => EpochUnit::Fixed(TimeUnit::Second),
@@ -60,7 +65,7 @@ pub fn check_record(record: &[u8]) -> Result<(), Box<Fault>> {
 
 /// The record with its line ends turned into carriage returns, which mean the same in JSON, while the
 /// reader takes a line end for the end of the record. (Within a string neither is allowed.)
-fn without_line_ends(record: &[u8]) -> Cow<'_, [u8]> {
+pub(super) fn without_line_ends(record: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr(b'\n', record).is_none() {
         return Cow::Borrowed(record);
     }
