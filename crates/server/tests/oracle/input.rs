@@ -32,7 +32,46 @@ pub struct Row {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     pub row: Row,
+    /// What the record does to the table; 0: nothing.
     pub diff: i64,
+    pub record: Record,
+}
+
+/// What a record of a changelog says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Record {
+    /// The row is now this one.
+    Write,
+    /// A snapshot that is older than all changes read this row.
+    StaleRead,
+    Delete,
+}
+
+impl Change {
+    fn insertion(row: Row) -> Self {
+        Self {
+            row,
+            diff: 1,
+            record: Record::Write,
+        }
+    }
+
+    fn deletion(row: Row) -> Self {
+        Self {
+            row,
+            diff: -1,
+            record: Record::Delete,
+        }
+    }
+
+    /// A record that must change nothing.
+    fn nothing(row: Row, record: Record) -> Self {
+        Self {
+            row,
+            diff: 0,
+            record,
+        }
+    }
 }
 
 /// What a table gives, by split. A row's changes all lie in one split, in order.
@@ -136,28 +175,39 @@ fn table(rng: &mut StdRng, table: Table, n_splits: usize, most: usize) -> TableI
 
 fn rows(rng: &mut StdRng, n: usize) -> Vec<Change> {
     (0..n as i64)
-        .map(|id| Change {
-            row: row(rng, id, id),
-            diff: 1,
-        })
+        .map(|id| Change::insertion(row(rng, id, id)))
         .collect()
 }
 
-/// Insertions, deletions and updates of rows with a unique id.
+/// Insertions, deletions and updates of rows with a unique id, as records that may come again, come late or concern
+/// what is not there.
 fn changelog(rng: &mut StdRng, n: usize) -> Vec<Change> {
     let mut live: BTreeMap<i64, Row> = BTreeMap::new();
     let mut changes = Vec::new();
     for step in 0..n as i64 {
         let id = rng.random_range(0..8);
-        if let Some(old) = live.remove(&id) {
-            changes.push(Change { row: old, diff: -1 });
+        let old = live.remove(&id);
+        if let Some(old) = &old {
+            changes.push(Change::deletion(old.clone()));
+            if rng.random_bool(0.1) {
+                changes.push(Change::nothing(old.clone(), Record::Delete));
+            }
+            if rng.random_bool(0.1) {
+                changes.push(Change::nothing(old.clone(), Record::StaleRead));
+            }
             if rng.random_bool(0.4) {
                 continue;
             }
         }
         let new = row(rng, id, step);
         live.insert(id, new.clone());
-        changes.push(Change { row: new, diff: 1 });
+        changes.push(Change::insertion(new.clone()));
+        if rng.random_bool(0.1) {
+            changes.push(Change::nothing(new, Record::Write));
+        }
+        if let Some(old) = old.filter(|_| rng.random_bool(0.1)) {
+            changes.push(Change::nothing(old, Record::StaleRead));
+        }
     }
     changes
 }
