@@ -27,6 +27,7 @@ release: ## Build the optimised binary `thalweg`
 
 test: ## Run every test there is
 	$(CARGO) test $(LOCKED) --workspace
+	@dev/debezium/test.sh run $(CARGO_TARGET_DIR)/debug/thalweg
 
 check: ## Format, lints as errors, licences and advisories of dependencies
 	$(CARGO) fmt --all --check

@@ -12,6 +12,8 @@ packages=(
   "mold:the linker that .cargo/config.toml asks for"
   "git:to clone and to work"
   "curl:to fetch the Rust installer"
+  "postgresql:the database that the tests follow through Debezium"
+  "python3-venv:keeps Debezium's engine, a package of Python, to itself"
   "ca-certificates:to trust the Rust installer's and the registry's server"
 )
 
