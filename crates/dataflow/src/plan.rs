@@ -127,11 +127,22 @@ pub enum Op {
     Sink(Arc<SinkSpec>),
 }
 
-/// Time windows aligned to the UTC epoch (semantics 3.1). All widths in nanoseconds, above zero.
+/// Time windows (semantics 3.1). All widths in nanoseconds, above zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Window {
-    Tumble { width: i64 },
-    Hop { slide: i64, width: i64 },
+    /// Aligned to the UTC epoch, as those of `Hop`.
+    Tumble {
+        width: i64,
+    },
+    Hop {
+        slide: i64,
+        width: i64,
+    },
+    /// From a row to `gap` past the last one, for each key by itself: where it lies follows from the rows, so only an
+    /// aggregation knows it.
+    Session {
+        gap: i64,
+    },
 }
 
 /// Turns list columns into rows, as SQL's `unnest` in a SELECT list or in FROM does: lists of one row
@@ -169,6 +180,16 @@ pub struct WindowAggregate {
     pub keys: Vec<usize>,
     pub calls: Vec<AggregateCall>,
     pub phase: Phase,
+}
+
+impl WindowAggregate {
+    /// Of an aggregation by session, ns. It has a single phase.
+    pub fn gap(&self) -> Option<i64> {
+        match self.window {
+            WindowSource::Time(Window::Session { gap }) => Some(gap),
+            _ => None,
+        }
+    }
 }
 
 /// A keyed changelog made into retractions and insertions (semantics 6).

@@ -138,7 +138,12 @@ fn projected_window(
         pair,
         window: window.window,
     };
-    any_bound(moved).map(|_| moved)
+    // A session's start does not tell when it closes.
+    let is_known = match moved.window {
+        Window::Session { .. } => moved.end.or(moved.pair).is_some(),
+        _ => any_bound(moved).is_some(),
+    };
+    is_known.then_some(moved)
 }
 
 /// Of the union of all rows of the inputs.

@@ -20,6 +20,7 @@ mod phases;
 mod prepare;
 mod relation;
 mod same;
+mod session;
 mod sink;
 mod unnest;
 mod window;

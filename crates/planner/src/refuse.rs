@@ -114,9 +114,6 @@ impl Refusals {
         if function.over.is_some() {
             self.refuse("window functions (OVER) are", position);
         }
-        if is_session(&function.name) {
-            self.session(position);
-        }
         if let FunctionArguments::List(list) = &function.args
             && list.duplicate_treatment == Some(DuplicateTreatment::Distinct)
             && list.args.len() > 1
@@ -129,18 +126,6 @@ impl Refusals {
             self.refuse("subqueries in expressions are", position);
         }
     }
-
-    fn session(&mut self, span: Span) {
-        self.refuse_with_hint(
-            "session windows are",
-            span,
-            "use tumble(width) or hop(slide, width)",
-        );
-    }
-}
-
-fn is_session(name: &ObjectName) -> bool {
-    matches!(name.0.as_slice(), [part] if part.as_ident().is_some_and(|ident| ident.value.eq_ignore_ascii_case("session")))
 }
 
 /// Its second argument is the delimiter.

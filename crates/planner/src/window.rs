@@ -1,5 +1,5 @@
 //! Time windows in SQL, in both spellings: functions in GROUP BY (`tumble(width)`,
-//! `hop(slide, width)`) and tables in FROM (`TUMBLE(t, DESCRIPTOR(ts), width)`).
+//! `hop(slide, width)`, `session(gap)`) and tables in FROM (`TUMBLE(t, DESCRIPTOR(ts), width)`).
 //!
 //! The binder registers what [`scalar_udfs`] and [`relation_planners`] give. Both spellings become a
 //! [`WindowTvf`] node, the first by a rewrite of the bound plan ([`crate::rewrite`]): DataFusion's
@@ -15,8 +15,6 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, TimeUnit};
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::logical_expr::planner::RelationPlanner;
-
-use crate::error::{Fault, FaultKind};
 
 pub use function::{WindowCall, window_call};
 pub use node::{WindowNames, WindowTvf};
@@ -56,14 +54,6 @@ impl WindowKind {
             .into_iter()
             .find(|kind| kind.name().eq_ignore_ascii_case(name))
     }
-}
-
-fn session_fault() -> Fault {
-    Fault::new(
-        FaultKind::Unsupported,
-        "session windows are not supported yet",
-    )
-    .hint("use tumble(width) or hop(slide, width)")
 }
 
 /// The type of a window's start and end: in the time zone of the event time, where that has one.

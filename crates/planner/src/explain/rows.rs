@@ -94,6 +94,7 @@ pub(super) fn width(window: Window) -> String {
             format_duration(width),
             format_duration(slide)
         ),
+        Window::Session { gap } => format!("session {}", format_duration(gap)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! PostgreSQL's lexical and expression syntax, and `TABLE t` as a function's argument.
+//! PostgreSQL's lexical and expression syntax, and `TABLE t PARTITION BY k` as a function's argument.
 
 use std::any::TypeId;
 
@@ -11,7 +11,8 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-/// The function that stands for `TABLE t` among the arguments of a table-valued window function.
+/// The function that stands for `TABLE t` among the arguments of a table-valued window function; the columns of its
+/// PARTITION BY follow the table.
 pub const TABLE_ARGUMENT: &str = "__table_arg";
 
 #[derive(Debug, Default)]
@@ -39,11 +40,11 @@ impl Dialect for StreamDialect {
         match parser.peek_nth_token(1).token {
             Token::Word(_) => {
                 parser.next_token();
-                Some(parser.parse_object_name(false).map(table_argument))
+                Some(parse_table_argument(parser, |p| p.parse_object_name(false)))
             }
             Token::LParen if matches!(parser.peek_nth_token(2).token, Token::Word(_)) => {
                 parser.next_token();
-                Some(parse_parenthesized_name(parser).map(table_argument))
+                Some(parse_table_argument(parser, parse_parenthesized_name))
             }
             _ => None,
         }
@@ -120,7 +121,29 @@ fn parse_parenthesized_name(parser: &mut Parser) -> Result<ObjectName, ParserErr
     Ok(name)
 }
 
-fn table_argument(name: ObjectName) -> Expr {
+fn parse_table_argument(
+    parser: &mut Parser,
+    parse_name: impl FnOnce(&mut Parser) -> Result<ObjectName, ParserError>,
+) -> Result<Expr, ParserError> {
+    let name = parse_name(parser)?;
+    let partition = parse_partition(parser)?;
+    Ok(table_argument(name, partition))
+}
+
+/// `PARTITION BY a` or `PARTITION BY (a, b)`: without parentheses it is one column, for a comma begins the next argument.
+fn parse_partition(parser: &mut Parser) -> Result<Vec<Expr>, ParserError> {
+    if !parser.parse_keywords(&[Keyword::PARTITION, Keyword::BY]) {
+        return Ok(Vec::new());
+    }
+    if !parser.consume_token(&Token::LParen) {
+        return Ok(vec![parser.parse_expr()?]);
+    }
+    let exprs = parser.parse_comma_separated(Parser::parse_expr)?;
+    parser.expect_token(&Token::RParen)?;
+    Ok(exprs)
+}
+
+fn table_argument(name: ObjectName, partition: Vec<Expr>) -> Expr {
     let parts = name
         .0
         .into_iter()
@@ -132,7 +155,10 @@ fn table_argument(name: ObjectName) -> Expr {
         parameters: FunctionArguments::None,
         args: FunctionArguments::List(FunctionArgumentList {
             duplicate_treatment: None,
-            args: vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))],
+            args: std::iter::once(argument)
+                .chain(partition)
+                .map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)))
+                .collect(),
             clauses: vec![],
         }),
         filter: None,

@@ -55,10 +55,14 @@ pub(super) fn bound_of_column(
     }
 }
 
-/// Start and end of the window that columns of `over` carry; where one is missing, from the other.
+/// Start and end of the window that columns of `over` carry; where one is missing, from the other. A session whose
+/// start is missing is told by its end alone.
 pub(super) fn bound_exprs(over: &DFSchema, window: &WindowColumns) -> [Expr; 2] {
     let at = |i: usize| Expr::Column(Column::from(over.qualified_field(i)));
-    let (Window::Tumble { width } | Window::Hop { width, .. }) = window.window;
+    let width = match window.window {
+        Window::Tumble { width } | Window::Hop { width, .. } => width,
+        Window::Session { .. } => 0,
+    };
     let width = || lit(nanoseconds(width));
     let of_pair = |name: &str| window.pair.map(|pair| get_field(at(pair), name));
     let start = window.start.map(at).or_else(|| of_pair("start"));

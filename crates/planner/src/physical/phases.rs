@@ -1,5 +1,5 @@
-//! The operators of an aggregate by window: in two phases where nothing is retracted and every call can be
-//! merged, otherwise in one.
+//! The operators of an aggregate by window: in two phases where nothing is retracted, every call can be
+//! merged and windows are the same for all rows; otherwise in one.
 
 use std::sync::Arc;
 
@@ -46,7 +46,10 @@ impl Builder {
         let calls = finish_calls(self, placed, &projected, around)?;
 
         let mergeable = |call: &AggregateCall| call.state != AggregateState::Multiset;
-        if changelog == Changelog::AppendOnly && calls.iter().all(mergeable) {
+        let is_session = matches!(by.window, Window::Session { .. })
+            && matches!(by.source, WindowSource::Time(_));
+        let appends = changelog == Changelog::AppendOnly;
+        if appends && calls.iter().all(mergeable) && !is_session {
             Ok(self.two_phases(&projected, by, calls))
         } else {
             Ok(self.one_phase(&projected, by, calls))

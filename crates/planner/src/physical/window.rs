@@ -18,6 +18,7 @@ use super::input::InputColumns;
 use super::peel::{Peeled, peel};
 use super::phases::WindowKeys;
 use super::relation::arrow_schema;
+use super::session;
 use crate::changelog;
 use crate::error::{Fault, FaultKind};
 use crate::window::{WindowNames, WindowTvf};
@@ -33,6 +34,9 @@ enum Place {
 impl Builder {
     /// Rows with their windows as columns.
     pub fn assign_window(&mut self, tvf: &WindowTvf) -> Result<NodeId, Fault> {
+        if tvf.is_session() {
+            return Err(session::unknown_yet(tvf));
+        }
         let input = self.relation(tvf.input())?;
         self.check_time(input, tvf)?;
         let properties =
@@ -69,7 +73,9 @@ impl Builder {
         };
 
         let tvf = peeled.tvf;
+        session::check_partition(&peeled, &keys)?;
         let mut input = self.relation(tvf.input())?;
+        session::check_input(tvf, self.properties(input))?;
         self.check_time(input, tvf)?;
         for predicate in &peeled.below {
             let predicate = self.physical(predicate, tvf.input().schema(), input)?;
@@ -112,11 +118,16 @@ impl Builder {
             .iter()
             .map(|key| (bound_of_column(key, over, &window), key.clone()))
             .collect();
-        if keys.iter().all(|(bound, _)| bound.is_none()) {
+        let bounds = || keys.iter().filter_map(|(bound, _)| *bound);
+        if bounds().next().is_none() || !session::closes(&window, bounds()) {
             return Ok(None);
         }
+        let only_by_end = session::only_by_end(&window, bounds());
         let mut columns = InputColumns::new(over);
-        let [start, end] = bound_exprs(over, &window);
+        let [mut start, end] = bound_exprs(over, &window);
+        if only_by_end {
+            start = end.clone();
+        }
         let start = columns.named(&start, Some(WindowNames::TABLE.start));
         let end = columns.named(&end, Some(WindowNames::TABLE.end));
         let (places, keys) = places(keys, &mut columns);

@@ -5,7 +5,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 
-use super::{Refusals, is_session};
+use super::Refusals;
 use crate::error::{Fault, FaultKind, Position, closest};
 
 impl Refusals {
@@ -13,12 +13,6 @@ impl Refusals {
         let span = factor.span();
         self.relations.extend(relation_arguments(factor));
         match factor {
-            TableFactor::Table {
-                name,
-                args: Some(_),
-                ..
-            } if is_session(name) => self.session(name.span()),
-            TableFactor::Function { name, .. } if is_session(name) => self.session(name.span()),
             TableFactor::Table {
                 name,
                 args: Some(_),
@@ -70,7 +64,7 @@ impl Refusals {
 }
 
 fn is_window(name: &ObjectName) -> bool {
-    ["tumble", "hop"]
+    ["tumble", "hop", "session"]
         .iter()
         .any(|window| name.to_string().eq_ignore_ascii_case(window))
 }
@@ -79,9 +73,9 @@ fn undefined(name: &ObjectName) -> Fault {
     let message = format!("table function \"{name}\" does not exist");
     let fault = Fault::new(FaultKind::UndefinedFunction, message)
         .at(Some(Position::from(name.span().start)));
-    match closest(&name.to_string(), ["tumble", "hop", "unnest"]) {
+    match closest(&name.to_string(), ["tumble", "hop", "session", "unnest"]) {
         Some(known) => fault.hint(format!("did you mean \"{known}\"?")),
-        None => fault.hint("there are TUMBLE, HOP and UNNEST"),
+        None => fault.hint("there are TUMBLE, HOP, SESSION and UNNEST"),
     }
 }
 

@@ -207,7 +207,7 @@ fn refuse_elsewhere(node: &LogicalPlan) -> Result<()> {
 fn refuse_in(expr: &Expr) -> Result<()> {
     expr.apply(|e| {
         let Some(call) = window_call(e) else { return Ok(TreeNodeRecursion::Continue) };
-        // What is wrong with the call itself comes first: session() is not to be moved, but to be replaced.
+        // What is wrong with the call itself comes first.
         call.window()?;
         let name = call.name();
         let fault = Fault::new(FaultKind::Grouping, format!("{name}() outside GROUP BY"))

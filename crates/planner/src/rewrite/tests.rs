@@ -111,16 +111,16 @@ fn windows_in_from() {
 #[test]
 fn refusals() {
     check(
-        "SELECT count(*) FROM orders GROUP BY session(interval '1 minute')",
+        "SELECT count(*) FROM orders GROUP BY session(interval '0 minutes')",
         expect![[r#"
-        Unsupported: session windows are not supported yet · hint: use tumble(width) or hop(slide, width)
-    "#]],
+            InvalidType: the gap of session() must be above zero
+        "#]],
     );
     check(
-        "SELECT * FROM SESSION(orders, DESCRIPTOR(ts), INTERVAL '1 minute')",
+        "SELECT * FROM SESSION(orders, DESCRIPTOR(ts), INTERVAL '1 minute', INTERVAL '2 minutes')",
         expect![[r#"
-        Unsupported: session windows are not supported yet at 1:15 · hint: use tumble(width) or hop(slide, width)
-    "#]],
+            Syntax: SESSION takes a table, a descriptor and the gap at 1:15 · hint: write SESSION(TABLE t PARTITION BY k, DESCRIPTOR(ts), INTERVAL '30 seconds')
+        "#]],
     );
     check(
         "SELECT count(*) FROM orders GROUP BY tumble(interval '1 month')",
@@ -143,8 +143,8 @@ fn refusals() {
     check(
         "SELECT * FROM TUMBLE((SELECT customer FROM orders), DESCRIPTOR(customer), INTERVAL '1 minute')",
         expect![[r#"
-        NotStreamable: column "customer" is not an event time at 1:64 · hint: the event time is the column of WATERMARK FOR, and that of a window's result its window_time: select it, or group by tumble(width) or hop(slide, width), which need no column
-    "#]],
+            NotStreamable: column "customer" is not an event time at 1:64 · hint: the event time is the column of WATERMARK FOR, and that of a window's result its window_time: select it, or group by tumble(width), hop(slide, width) or session(gap), which need no column
+        "#]],
     );
     check(
         "SELECT * FROM TUMBLE(orders, ts, INTERVAL '1 minute')",

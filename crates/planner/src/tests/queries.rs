@@ -134,8 +134,6 @@ fn refusals_have_positions() {
             "SELECT * FROM orders WHERE customer IN (SELECT customer FROM clicks)",
             "SELECT * FROM orders WHERE EXISTS (SELECT 1 FROM clicks)",
             "SELECT (SELECT max(at) FROM clicks) FROM orders",
-            "SELECT session(INTERVAL '1 minute'), count(*) FROM orders GROUP BY 1",
-            "SELECT * FROM SESSION(TABLE orders, DESCRIPTOR(ts), INTERVAL '1 minute')",
             "SELECT * FROM orders FOR UPDATE",
             "SELECT customer INTO x FROM orders",
             "SELECT * FROM orders TABLESAMPLE BERNOULLI (10)",
@@ -185,10 +183,6 @@ fn refusals_have_positions() {
                 subqueries in expressions are not supported yet at 1:36
             SELECT (SELECT max(at) FROM clicks) FROM orders
                 subqueries in expressions are not supported yet at 1:9
-            SELECT session(INTERVAL '1 minute'), count(*) FROM orders GROUP BY 1
-                session windows are not supported yet at 1:8 · hint: use tumble(width) or hop(slide, width)
-            SELECT * FROM SESSION(TABLE orders, DESCRIPTOR(ts), INTERVAL '1 minute')
-                session windows are not supported yet at 1:15 · hint: use tumble(width) or hop(slide, width)
             SELECT * FROM orders FOR UPDATE
                 FOR UPDATE is not supported yet at 1:1
             SELECT customer INTO x FROM orders
@@ -199,7 +193,7 @@ fn refusals_have_positions() {
                 QUALIFY is not supported yet at 1:37
                 window functions (OVER) are not supported yet at 1:37
             SELECT * FROM generate_series(1, 5)
-                table function "generate_series" does not exist at 1:15 · hint: there are TUMBLE, HOP and UNNEST
+                table function "generate_series" does not exist at 1:15 · hint: there are TUMBLE, HOP, SESSION and UNNEST
             SELECT * FROM tumbel(TABLE orders, DESCRIPTOR(ts), INTERVAL '1 minute')
                 table function "tumbel" does not exist at 1:15 · hint: did you mean "tumble"?
             SELECT $1 FROM orders

@@ -96,8 +96,8 @@ impl WindowCall<'_> {
         self.kind.name()
     }
 
-    /// The window that the call describes. Errors: a session, a wrong number of arguments, a width
-    /// that is not an exact duration above zero.
+    /// The window that the call describes. Errors: a wrong number of arguments, a width that is not an exact
+    /// duration above zero.
     pub fn window(&self) -> Result<Window, Fault> {
         window(self.kind, self.args)
     }

@@ -1,11 +1,12 @@
 //! The logical node that both spellings of a window become.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
 use arrow::datatypes::Field;
-use datafusion::common::{DFSchema, DFSchemaRef, Result, internal_err};
+use datafusion::common::{Column, DFSchema, DFSchemaRef, Result, internal_err};
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
 use thalweg_dataflow::plan::Window;
 use thalweg_dataflow::time::format_duration;
@@ -53,6 +54,8 @@ pub struct WindowTvf {
     time: Option<Expr>,
     /// Where a DESCRIPTOR named that column.
     descriptor: Option<Position>,
+    /// Of sessions in FROM: the columns of PARTITION BY. Sessions of a GROUP BY are those of its other keys.
+    partition: Option<Vec<Expr>>,
     zone: Option<Arc<str>>,
     schema: DFSchemaRef,
 }
@@ -73,6 +76,7 @@ impl WindowTvf {
             input,
             time,
             descriptor: None,
+            partition: None,
             zone,
             schema,
         })
@@ -83,12 +87,19 @@ impl WindowTvf {
         self
     }
 
+    pub fn with_partition(mut self, partition: Option<Vec<Expr>>) -> Self {
+        self.partition = partition;
+        self
+    }
+
     /// The same window over the event time that is known by now; `keep` says whether its column must stay.
     pub fn resolved(&self, event_time: &EventTime, keep: bool) -> Result<Self> {
         let time = self.time.clone().filter(|_| keep);
         let zone = event_time.zone.clone();
         let node = Self::try_new(self.window, self.names, self.input.clone(), time, zone)?;
-        Ok(node.with_descriptor(self.descriptor))
+        Ok(node
+            .with_descriptor(self.descriptor)
+            .with_partition(self.partition.clone()))
     }
 
     pub fn into_plan(self) -> LogicalPlan {
@@ -125,6 +136,15 @@ impl WindowTvf {
         self.descriptor
     }
 
+    /// Of sessions in FROM, the columns by which they are told apart.
+    pub fn partition(&self) -> Option<&[Expr]> {
+        self.partition.as_deref()
+    }
+
+    pub fn is_session(&self) -> bool {
+        matches!(self.window, Window::Session { .. })
+    }
+
     pub fn zone(&self) -> Option<&Arc<str>> {
         self.zone.as_ref()
     }
@@ -133,6 +153,10 @@ impl WindowTvf {
     pub fn n_input_columns(&self) -> usize {
         self.input.schema().fields().len()
     }
+}
+
+fn is_column(expr: &Expr, column: &Column) -> bool {
+    matches!(expr, Expr::Column(c) if c == column)
 }
 
 fn schema(input: &LogicalPlan, names: WindowNames, zone: Option<&Arc<str>>) -> Result<DFSchema> {
@@ -173,12 +197,20 @@ impl UserDefinedLogicalNodeCore for WindowTvf {
     }
 
     fn expressions(&self) -> Vec<Expr> {
-        self.time.iter().cloned().collect()
+        let partition = self.partition.iter().flatten();
+        self.time.iter().chain(partition).cloned().collect()
     }
 
-    // Predicates on other columns hold for all windows of a row or for none, and may go below.
-    fn prevent_predicate_push_down_columns(&self) -> std::collections::HashSet<String> {
-        self.names.all().into_iter().map(str::to_string).collect()
+    // Predicates on other columns hold for all windows of a row or for none, and may go below; but a row that is left
+    // out below a session may have held it together, unless all of the session's rows are left out.
+    fn prevent_predicate_push_down_columns(&self) -> HashSet<String> {
+        let mut kept: HashSet<String> = self.names.all().into_iter().map(str::to_string).collect();
+        if let Some(partition) = &self.partition {
+            let is_partition = |column: &Column| partition.iter().any(|p| is_column(p, column));
+            let others = self.input.schema().columns().into_iter();
+            kept.extend(others.filter(|c| !is_partition(c)).map(|c| c.name));
+        }
+        kept
     }
 
     fn fmt_for_explain(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -192,6 +224,7 @@ impl UserDefinedLogicalNodeCore for WindowTvf {
                     format_duration(slide)
                 )
             }
+            Window::Session { gap } => write!(f, "WindowTvf: session {}", format_duration(gap)),
         }
     }
 
@@ -200,9 +233,12 @@ impl UserDefinedLogicalNodeCore for WindowTvf {
         mut exprs: Vec<Expr>,
         mut inputs: Vec<LogicalPlan>,
     ) -> Result<Self> {
-        let (Some(input), true) = (inputs.pop(), inputs.is_empty() && exprs.len() <= 1) else {
-            return internal_err!("a window has one input and at most one expression");
+        let n_exprs = self.expressions().len();
+        let (Some(input), true) = (inputs.pop(), inputs.is_empty() && exprs.len() == n_exprs)
+        else {
+            return internal_err!("a window has one input, its time and its partition");
         };
+        let partition = exprs.split_off(usize::from(self.time.is_some()));
         let node = Self::try_new(
             self.window,
             self.names,
@@ -210,7 +246,9 @@ impl UserDefinedLogicalNodeCore for WindowTvf {
             exprs.pop(),
             self.zone.clone(),
         )?;
-        Ok(node.with_descriptor(self.descriptor))
+        Ok(node
+            .with_descriptor(self.descriptor)
+            .with_partition(self.partition.as_ref().map(|_| partition)))
     }
 
     fn necessary_children_exprs(&self, output_columns: &[usize]) -> Option<Vec<Vec<usize>>> {

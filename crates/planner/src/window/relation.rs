@@ -1,5 +1,6 @@
-//! Windows in FROM: `TUMBLE(t, DESCRIPTOR(ts), width)`, `HOP(t, DESCRIPTOR(ts), slide, width)`, with
-//! `TABLE t` or a subquery for `t`, and with `TABLE(…)` around the whole or not.
+//! Windows in FROM: `TUMBLE(t, DESCRIPTOR(ts), width)`, `HOP(t, DESCRIPTOR(ts), slide, width)`,
+//! `SESSION(TABLE t PARTITION BY k, DESCRIPTOR(ts), gap)`, with `TABLE t` or a subquery for `t`, and with
+//! `TABLE(…)` around the whole or not.
 
 use datafusion::common::Result;
 use datafusion::logical_expr::planner::{
@@ -13,7 +14,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::tokenizer::{Location, Span};
 
 use super::node::{WindowNames, WindowTvf};
-use super::{WindowKind, session_fault, width};
+use super::{WindowKind, width};
 use crate::error::{Fault, FaultKind, Position};
 use crate::event_time::{self, EventTime, TimeColumn};
 
@@ -83,14 +84,16 @@ fn plan(written: Written, cx: &mut dyn RelationPlannerContext) -> Result<Logical
         args,
         ..
     } = written;
-    if kind == WindowKind::Session {
-        return Err(session_fault().at(position).into());
-    }
     let shape = |message: &str| usage(kind, message).at(position);
     let args = positional(kind, args).map_err(|fault| fault.at(position))?;
     let [table, time, widths @ ..] = args.as_slice() else {
         return Err(shape("takes a table, a descriptor and widths").into());
     };
+    let by = partition_by(table);
+    if !by.is_empty() && kind != WindowKind::Session {
+        let fault = shape("takes no PARTITION BY: its windows are the same for all rows");
+        return Err(fault.at(by.first().and_then(|e| start(e.span()))).into());
+    }
     let input =
         cx.plan(table_factor(table).ok_or_else(|| shape("takes a table as its first argument"))?)?;
     let time =
@@ -98,7 +101,8 @@ fn plan(written: Written, cx: &mut dyn RelationPlannerContext) -> Result<Logical
 
     let (n_widths, takes) = match kind {
         WindowKind::Hop => (2, "takes a table, a descriptor, the slide and the width"),
-        _ => (1, "takes a table, a descriptor and the width"),
+        WindowKind::Tumble => (1, "takes a table, a descriptor and the width"),
+        WindowKind::Session => (1, "takes a table, a descriptor and the gap"),
     };
     if widths.len() != n_widths {
         return Err(shape(takes).into());
@@ -110,6 +114,9 @@ fn plan(written: Written, cx: &mut dyn RelationPlannerContext) -> Result<Logical
     let window = width::window(kind, &widths).map_err(|fault| fault.at(position))?;
     free_names(&input).map_err(|fault| fault.at(position))?;
 
+    let partition = (kind == WindowKind::Session)
+        .then(|| partition(&by, &input, cx))
+        .transpose()?;
     let column = cx.sql_to_expr(time.clone(), input.schema())?;
     let at = start(time.span());
     let event_time = event_time::of(&input, &event_time::Streams::default());
@@ -121,7 +128,46 @@ fn plan(written: Written, cx: &mut dyn RelationPlannerContext) -> Result<Logical
         Some(column),
         event_time.zone,
     )?;
-    Ok(node.with_descriptor(at).into_plan())
+    Ok(node
+        .with_descriptor(at)
+        .with_partition(partition)
+        .into_plan())
+}
+
+/// The columns of `TABLE t PARTITION BY a`, which the parser has put behind the table.
+fn partition_by(table: &ast::Expr) -> Vec<ast::Expr> {
+    let ast::Expr::Function(function) = table else {
+        return Vec::new();
+    };
+    if single(&function.name) != Some(TABLE_ARGUMENT) {
+        return Vec::new();
+    }
+    let args = argument_list(function).unwrap_or_default();
+    let exprs = args.into_iter().skip(1).filter_map(|arg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+        _ => None,
+    });
+    exprs.collect()
+}
+
+fn partition(
+    by: &[ast::Expr],
+    input: &LogicalPlan,
+    cx: &mut dyn RelationPlannerContext,
+) -> Result<Vec<Expr>> {
+    let column = |expr: &ast::Expr| -> Result<Expr> {
+        let at = start(expr.span());
+        match cx.sql_to_expr(expr.clone(), input.schema())? {
+            column @ Expr::Column(_) => Ok(column),
+            other => {
+                let message = format!("PARTITION BY {other} must name a column");
+                let fault = Fault::new(FaultKind::Unsupported, message)
+                    .hint("give the expression a name in a subquery: SESSION(TABLE …) takes a table, a view or a CTE");
+                Err(fault.at(at).into())
+            }
+        }
+    };
+    by.iter().map(column).collect()
 }
 
 /// The descriptor must name the input's event time: rows carry no other time.
@@ -158,7 +204,7 @@ pub(crate) fn check_descriptor(
 }
 
 const ABSENT: &str = "the event time is the column of WATERMARK FOR, and that of a window's result its window_time: \
-     select it, or group by tumble(width) or hop(slide, width), which need no column";
+     select it, or group by tumble(width), hop(slide, width) or session(gap), which need no column";
 
 fn free_names(input: &LogicalPlan) -> Result<(), Fault> {
     let WindowNames { start, end, time } = WindowNames::TABLE;
@@ -200,7 +246,8 @@ fn positional(kind: WindowKind, args: Vec<FunctionArg>) -> Result<Vec<ast::Expr>
 fn place(kind: WindowKind, name: &Ident) -> Result<usize, Fault> {
     let order: &[&str] = match kind {
         WindowKind::Hop => &["data", "timecol", "slide", "size"],
-        WindowKind::Tumble | WindowKind::Session => &["data", "timecol", "size"],
+        WindowKind::Tumble => &["data", "timecol", "size"],
+        WindowKind::Session => &["data", "timecol", "gap"],
     };
     order
         .iter()
@@ -216,7 +263,11 @@ fn usage(kind: WindowKind, message: &str) -> Fault {
             "HOP",
             "HOP(t, DESCRIPTOR(ts), INTERVAL '2 seconds', INTERVAL '10 seconds')",
         ),
-        _ => ("TUMBLE", "TUMBLE(t, DESCRIPTOR(ts), INTERVAL '10 seconds')"),
+        WindowKind::Tumble => ("TUMBLE", "TUMBLE(t, DESCRIPTOR(ts), INTERVAL '10 seconds')"),
+        WindowKind::Session => (
+            "SESSION",
+            "SESSION(TABLE t PARTITION BY k, DESCRIPTOR(ts), INTERVAL '30 seconds')",
+        ),
     };
     Fault::new(FaultKind::Syntax, format!("{name} {message}")).hint(format!("write {example}"))
 }
@@ -236,7 +287,7 @@ fn table_factor(expr: &ast::Expr) -> Option<TableFactor> {
         ast::Expr::Function(function) => {
             let args = argument_list(function)?;
             if single(&function.name)? == TABLE_ARGUMENT {
-                return table_factor(only_expr(&args)?);
+                return table_factor(first_expr(&args)?);
             }
             // A window of a window.
             Some(TableFactor::Function {
@@ -289,6 +340,10 @@ fn only_expr(args: &[FunctionArg]) -> Option<&ast::Expr> {
         [FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))] => Some(expr),
         _ => None,
     }
+}
+
+fn first_expr(args: &[FunctionArg]) -> Option<&ast::Expr> {
+    only_expr(args.get(..1)?)
 }
 
 fn single(name: &ObjectName) -> Option<&str> {

@@ -10,12 +10,12 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use thalweg_dataflow::plan::Window;
 use thalweg_dataflow::time::parse_duration;
 
-use super::{WindowKind, session_fault};
+use super::WindowKind;
 use crate::error::{Fault, FaultKind};
 
 const DAY: i64 = 86_400_000_000_000;
 
-/// The window `kind(args…)`: `tumble(width)` or `hop(slide, width)`.
+/// The window `kind(args…)`: `tumble(width)`, `hop(slide, width)` or `session(gap)`.
 pub(super) fn window(kind: WindowKind, args: &[Expr]) -> Result<Window, Fault> {
     match (kind, args) {
         (WindowKind::Tumble, [width]) => Ok(Window::Tumble {
@@ -25,7 +25,9 @@ pub(super) fn window(kind: WindowKind, args: &[Expr]) -> Result<Window, Fault> {
             slide: duration(slide, "the slide of hop()")?,
             width: duration(width, "the width of hop()")?,
         }),
-        (WindowKind::Session, _) => Err(session_fault()),
+        (WindowKind::Session, [gap]) => Ok(Window::Session {
+            gap: duration(gap, "the gap of session()")?,
+        }),
         (WindowKind::Tumble, _) => Err(wrong_arguments(
             "tumble() takes one argument, the width",
             args,
@@ -36,6 +38,11 @@ pub(super) fn window(kind: WindowKind, args: &[Expr]) -> Result<Window, Fault> {
             args,
         )
         .hint("write hop(interval '2 seconds', interval '10 seconds')")),
+        (WindowKind::Session, _) => Err(wrong_arguments(
+            "session() takes one argument, the gap",
+            args,
+        )
+        .hint("write session(interval '30 seconds')")),
     }
 }
 
@@ -168,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn hop_takes_the_slide_first_and_a_session_is_refused_by_name() {
+    fn hop_takes_the_slide_first_and_a_session_its_gap() {
         let hop = window(WindowKind::Hop, &[interval(0, 0, 2), interval(0, 0, 10)]);
         assert_eq!(
             hop,
@@ -182,7 +189,19 @@ mod tests {
             fault.message,
             "hop() takes two arguments, the slide and the width; here are 1"
         );
-        let fault = window(WindowKind::Session, &[interval(0, 0, 2)]).unwrap_err();
-        assert_eq!(fault.message, "session windows are not supported yet");
+        let session = window(WindowKind::Session, &[interval(0, 0, 2)]);
+        assert_eq!(session, Ok(Window::Session { gap: 2 }));
+        for (args, reason) in [
+            (vec![], "here are 0"),
+            (
+                vec![interval(0, 0, 0)],
+                "the gap of session() must be above zero",
+            ),
+            (vec![interval(0, -1, 0)], "above zero"),
+            (vec![interval(1, 0, 0)], "no exact length"),
+        ] {
+            let message = window(WindowKind::Session, &args).unwrap_err().message;
+            assert!(message.contains(reason), "{message}");
+        }
     }
 }

@@ -220,8 +220,8 @@ fn streams_that_do_not_hang_together() {
     check(
         "CREATE TABLE s (a BIGINT, at TIMESTAMP); INSERT INTO s SELECT order_id, event_time + INTERVAL '1 day' FROM orders; SELECT count(*) FROM TUMBLE(s, DESCRIPTOR(at), INTERVAL '1 day') GROUP BY window_start",
         expect![[r#"
-        NotStreamable: column "at" is not an event time at 1:158 · hint: the event time is the column of WATERMARK FOR, and that of a window's result its window_time: select it, or group by tumble(width) or hop(slide, width), which need no column
-    "#]],
+            NotStreamable: column "at" is not an event time at 1:158 · hint: the event time is the column of WATERMARK FOR, and that of a window's result its window_time: select it, or group by tumble(width), hop(slide, width) or session(gap), which need no column
+        "#]],
     );
 }
 

@@ -6,6 +6,7 @@ mod jobs;
 mod refusals;
 mod registry;
 mod rows;
+mod sessions;
 mod sinks;
 mod updating;
 mod windows;

@@ -25,14 +25,18 @@ pub struct AssignWindow {
 }
 
 impl AssignWindow {
-    pub fn new(window: Window, schema: SchemaRef, metrics: Arc<JobMetrics>) -> Self {
-        Self {
-            layout: Layout::new(window),
+    pub fn new(
+        window: Window,
+        schema: SchemaRef,
+        metrics: Arc<JobMetrics>,
+    ) -> Result<Self, RuntimeError> {
+        Ok(Self {
+            layout: Layout::new(window)?,
             schema,
             pending: None,
             next: 0,
             metrics,
-        }
+        })
     }
 
     /// Expands rows from `next` on until a batch is full.

@@ -4,16 +4,14 @@ mod aggregate;
 mod assign_window;
 mod filter;
 mod normalize;
-mod pane;
 mod project;
+mod session;
 mod unnest;
 mod window_aggregate;
 mod windows;
 
 #[cfg(test)]
 mod script;
-#[cfg(test)]
-mod window_aggregate_tests;
 
 use std::sync::Arc;
 
@@ -72,10 +70,13 @@ pub fn build(op: &Op, context: OperatorContext) -> Result<Box<dyn Operator>, Run
             *window,
             context.output_schema,
             context.metrics,
-        )),
-        Op::WindowAggregate(aggregate) => Box::new(window_aggregate::WindowedAggregation::new(
-            aggregate, context,
         )?),
+        Op::WindowAggregate(aggregate) => match aggregate.gap() {
+            Some(gap) => Box::new(session::SessionAggregation::new(gap, aggregate, context)?),
+            None => Box::new(window_aggregate::WindowedAggregation::new(
+                aggregate, context,
+            )?),
+        },
         Op::Aggregate(aggregate) => {
             Box::new(aggregate::UpdatingAggregation::new(aggregate, context)?)
         }

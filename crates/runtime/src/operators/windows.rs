@@ -43,8 +43,9 @@ pub struct Layout {
 }
 
 impl Layout {
-    pub fn new(window: Window) -> Self {
-        match window {
+    /// Errors: a session, whose windows follow from the rows.
+    pub fn new(window: Window) -> Result<Self, RuntimeError> {
+        Ok(match window {
             Window::Tumble { width } => Self {
                 slide: width,
                 width,
@@ -55,7 +56,12 @@ impl Layout {
                 width,
                 pane: gcd(slide, width),
             },
-        }
+            Window::Session { .. } => {
+                return Err(RuntimeError::Internal(
+                    "sessions lie where their rows lie".into(),
+                ));
+            }
+        })
     }
 
     /// Whether every window is a single pane.
@@ -120,6 +126,7 @@ mod tests {
 
     fn windows(window: Window, t: i64) -> Vec<(i64, i64)> {
         Layout::new(window)
+            .unwrap()
             .windows_of(t)
             .map(|w| (w.start, w.end))
             .collect()
@@ -175,7 +182,7 @@ mod tests {
 
     #[test]
     fn panes_are_cut_by_no_window() {
-        let layout = Layout::new(Window::Hop { slide: 4, width: 6 });
+        let layout = Layout::new(Window::Hop { slide: 4, width: 6 }).unwrap();
         for t in -20..20 {
             let pane = layout.pane_of(t);
             assert!(pane.contains(t));

@@ -34,6 +34,15 @@ pub struct ExpiryIndex {
     writes: StateWrites,
 }
 
+/// An entry that was taken out of the index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Due {
+    pub deadline: i64,
+    pub vnode: u8,
+    /// Key bytes.
+    pub key: Vec<u8>,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     deadline: i64,
@@ -86,30 +95,74 @@ impl ExpiryIndex {
     /// Takes out the entries whose deadline lies before `now`, in its order: vnode and key bytes. The caller
     /// looks at each key, and schedules those anew that were seen since.
     pub fn due(&mut self, now: i64) -> Result<Vec<(u8, Vec<u8>)>, RuntimeError> {
+        let due = self.take_due(now.saturating_sub(1), usize::MAX)?;
+        Ok(due.into_iter().map(|d| (d.vnode, d.key)).collect())
+    }
+
+    /// Takes out at most `max` entries whose deadline is at or before `until`, in its order. One bucket after the
+    /// other comes into memory, so that many due at once do not fill it.
+    pub fn take_due(&mut self, until: i64, max: usize) -> Result<Vec<Due>, RuntimeError> {
         self.count_on_the_last_commit();
-        self.load(self.bucket(now))?;
+        let last = self.bucket(until);
         let mut due = Vec::new();
-        while self
-            .heap
-            .peek()
-            .is_some_and(|Reverse(entry)| entry.deadline < now)
-        {
-            let Some(Reverse(entry)) = self.heap.pop() else {
-                break;
-            };
-            let bucket = self.bucket(entry.deadline);
-            self.writes
-                .delete(self.table, entry.vnode, &entry_key(bucket, &entry.key));
-            due.push((entry.vnode, entry.key));
+        loop {
+            self.take_loaded(until, max, &mut due);
+            let next = self
+                .fresh
+                .keys()
+                .next()
+                .into_iter()
+                .chain(self.stored.keys().next())
+                .min()
+                .copied();
+            match next.filter(|next| *next <= last && due.len() < max) {
+                Some(next) => self.load(next)?,
+                None if due.len() < max => {
+                    self.load(last)?;
+                    return Ok(due);
+                }
+                None => return Ok(due),
+            }
         }
-        Ok(due)
+    }
+
+    fn take_loaded(&mut self, until: i64, max: usize, due: &mut Vec<Due>) {
+        while due.len() < max
+            && let Some(Reverse(first)) = self.heap.peek()
+            && first.deadline <= until
+            && let Some(Reverse(entry)) = self.heap.pop()
+        {
+            let Entry {
+                deadline,
+                vnode,
+                key,
+            } = entry;
+            let bucket = self.bucket(deadline);
+            self.writes
+                .delete(self.table, vnode, &entry_key(bucket, &key));
+            due.push(Due {
+                deadline,
+                vnode,
+                key,
+            });
+        }
+    }
+
+    /// Writes an entry again that the one just taken out, of the same bucket, has stood in for in the store.
+    pub fn restore(&mut self, taken: &Due, deadline: i64) {
+        if self.bucket(taken.deadline) == self.bucket(deadline) {
+            let key = entry_key(self.bucket(deadline), &taken.key);
+            self.writes
+                .put(self.table, taken.vnode, &key, &deadline.to_be_bytes());
+        }
     }
 
     /// Brings all buckets up to this one into the heap.
     fn load(&mut self, bucket: i64) -> Result<(), RuntimeError> {
         self.loaded = Some(
             self.loaded
-                .map_or(bucket + 1, |loaded| loaded.max(bucket + 1)),
+                .unwrap_or(i64::MIN)
+                .max(bucket.saturating_add(1)),
         );
         while let Some(first) = self.fresh.first_entry().filter(|e| *e.key() <= bucket) {
             self.heap.extend(first.remove().into_iter().map(Reverse));
@@ -159,6 +212,11 @@ impl ExpiryIndex {
         self.count_on_the_last_commit();
         writes.append(&std::mem::take(&mut self.writes));
         self.handed_over = std::mem::take(&mut self.fresh);
+    }
+
+    /// Bytes that no commit has yet.
+    pub fn write_bytes(&self) -> usize {
+        self.writes.n_bytes()
     }
 
     pub fn memory_bytes(&self) -> usize {
@@ -244,6 +302,26 @@ mod tests {
             assert_eq!(due(&mut index, 100_000), ["c", "a"]);
             assert_eq!(due(&mut index, i64::MAX - 1), Vec::<String>::new());
         }
+    }
+
+    #[test]
+    fn many_entries_come_due_piece_by_piece_and_in_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut index = index(&dir);
+        // In many buckets, some of them committed.
+        (0..50u8).for_each(|i| index.schedule(i, &[i], i64::from(i) * 70));
+        commit(&mut index, 1);
+        (50..100u8).for_each(|i| index.schedule(i, &[i], i64::from(i) * 70));
+        let mut taken = Vec::new();
+        loop {
+            let due = index.take_due(i64::MAX, 7).unwrap();
+            taken.extend(due.iter().map(|d| d.key[0]));
+            if due.len() < 7 {
+                break;
+            }
+        }
+        assert_eq!(taken, (0..100).collect::<Vec<u8>>());
+        assert_eq!(index.take_due(i64::MAX, 7).unwrap(), []);
     }
 
     #[test]

@@ -113,6 +113,26 @@ impl KeyRows {
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.n_rows()).map(|row| self.row(row))
     }
+
+    /// Appends one more key.
+    pub fn push(&mut self, key: &[u8]) {
+        self.push_with(|bytes| bytes.extend_from_slice(key));
+    }
+
+    /// The same keys, each behind these bytes.
+    pub fn behind(&self, prefix: &[u8]) -> Self {
+        let mut longer = Self {
+            bytes: Vec::with_capacity(self.bytes.len() + self.n_rows() * prefix.len()),
+            offsets: Vec::with_capacity(self.offsets.len()),
+        };
+        for key in self.iter() {
+            longer.push_with(|bytes| {
+                bytes.extend_from_slice(prefix);
+                bytes.extend_from_slice(key);
+            });
+        }
+        longer
+    }
 }
 
 impl KeyCodec {

@@ -9,6 +9,7 @@ pub mod store;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod values;
+mod vnode_set;
 mod writes;
 
 pub use hash::{N_VNODES, vnodes};
@@ -16,5 +17,6 @@ pub use interner::KeyInterner;
 pub use keys::{KeyCodec, KeyError, KeyRows};
 pub use store::{CommitRecord, SplitPosition, StateStore, StoreStats, TableId};
 pub use values::ValueCodec;
+pub use vnode_set::VnodeSet;
 pub use writes::StateWrites;
 pub(crate) use writes::ordered;

@@ -201,6 +201,15 @@ impl StateStore {
         Scan::new(self, &store_key(table, vnode, prefix))
     }
 
+    /// As [`scan`](Self::scan), from behind `after` on: a whole key that starts with the prefix.
+    pub fn scan_after(&self, table: TableId, vnode: u8, prefix: &[u8], after: &[u8]) -> Scan<'_> {
+        let prefix = store_key(table, vnode, prefix);
+        // No key is a prefix of another, so nothing lies between a key and its extension by a zero.
+        let mut from = store_key(table, vnode, after);
+        from.push(0);
+        Scan::between(self, from, &prefix)
+    }
+
     /// All entries of a table, by vnode and key.
     pub fn scan_table(&self, table: TableId) -> Scan<'_> {
         Scan::new(self, &table.0.to_be_bytes())
@@ -328,8 +337,12 @@ pub struct ScanEntry<'a> {
 
 impl<'a> Scan<'a> {
     fn new(store: &'a StateStore, prefix: &[u8]) -> Self {
+        Self::between(store, prefix.to_vec(), prefix)
+    }
+
+    fn between(store: &'a StateStore, from: Vec<u8>, prefix: &[u8]) -> Self {
         let mut options = ReadOptions::default();
-        options.set_iterate_lower_bound(prefix);
+        options.set_iterate_lower_bound(from);
         options.set_iterate_upper_bound(successor(prefix));
         let mut entries = store.inner.db.raw_iterator_opt(options);
         entries.seek_to_first();

@@ -41,9 +41,14 @@ impl StateWrites {
     /// `prefix` is whole key bytes, so that it is never the last of its kind: their first byte is 0 or
     /// 1, and incrementing the last byte that is not 255 gives the range's end.
     pub fn delete_prefix(&mut self, table: TableId, vnode: u8, prefix: &[u8]) {
+        self.delete_prefixes(table, vnode, prefix, prefix);
+    }
+
+    /// As [`delete_prefix`](Self::delete_prefix), for all prefixes from `first` to `last`.
+    pub fn delete_prefixes(&mut self, table: TableId, vnode: u8, first: &[u8], last: &[u8]) {
         self.start(DELETE_RANGE);
-        self.key(table, vnode, prefix);
-        let end = successor(&store_key(table, vnode, prefix));
+        self.key(table, vnode, first);
+        let end = successor(&store_key(table, vnode, last));
         self.bytes(&[&end]);
     }
 

@@ -125,7 +125,7 @@ impl Generator<'_> {
             self.timely(depth - 1)
         };
         let columns = input.columns();
-        let window = self.any_window();
+        let window = self.any_window(&input);
         let spelling = if self.chance(0.4) {
             Spelling::TableFunction
         } else {
@@ -147,7 +147,12 @@ impl Generator<'_> {
         }))
     }
 
-    fn any_window(&mut self) -> Window {
+    fn any_window(&mut self, input: &Rel) -> Window {
+        // Rows that come and go make no sessions.
+        if input.tables().iter().all(|t| !t.updating) && self.chance(0.35) {
+            let gap = self.rng.random_range(1..=6) * SECOND;
+            return Window::Session { gap };
+        }
         let width = self.rng.random_range(1..=8) * SECOND;
         if self.chance(0.5) {
             return Window::Tumble { width };

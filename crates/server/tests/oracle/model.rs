@@ -240,6 +240,7 @@ impl<'a> Model<'a> {
                     &(grouping.n_columns..grouping.n_columns + grouping.n_keys).collect::<Vec<_>>(),
                 )?;
                 match grouping.kind {
+                    GroupingKind::Windows(Window::Session { gap }) => state.merge(gap, arrivals),
                     GroupingKind::Windows(window) => state.assign(window, arrivals),
                     GroupingKind::Expiring(ttl) => {
                         reborn = state.let_live(ttl, arrivals, &cells(&keys)?, watermark)
@@ -285,7 +286,8 @@ impl<'a> Model<'a> {
 
 /// A row that has arrived at a grouping.
 struct Arrival {
-    key: OwnedRow,
+    /// `None` where there is one group.
+    key: Option<OwnedRow>,
     row: OwnedRow,
     time: i64,
     diff: i64,
@@ -293,6 +295,8 @@ struct Arrival {
 
 /// A row that counts. For an expiring group, `start` and `end` are zero.
 struct Entry {
+    /// Of a session.
+    key: Option<OwnedRow>,
     row: OwnedRow,
     start: i64,
     end: i64,
@@ -300,7 +304,7 @@ struct Entry {
 
 struct GroupState {
     entries: Vec<Entry>,
-    live: HashMap<OwnedRow, Live>,
+    live: HashMap<Option<OwnedRow>, Live>,
     n_generations: u64,
     /// The watermark of the last barrier, and of this one.
     before: i64,
@@ -341,6 +345,7 @@ impl GroupState {
             {
                 if diff > 0 {
                     self.entries.push(Entry {
+                        key: None,
                         row: row.clone(),
                         start,
                         end,
@@ -353,6 +358,31 @@ impl GroupState {
                     self.entries.swap_remove(at);
                 }
             }
+        }
+    }
+
+    /// Semantics 3.3 and 3.5: a row that is not late by itself joins all open sessions of its key that are less than
+    /// the gap away.
+    fn merge(&mut self, gap: i64, arrivals: Vec<Arrival>) {
+        for Arrival { key, row, time, .. } in arrivals {
+            if time + gap <= self.before {
+                continue;
+            }
+            let before = self.before;
+            let touches =
+                |e: &Entry| e.key == key && e.end > before && e.start < time + gap && time < e.end;
+            let touched = || self.entries.iter().filter(|e| touches(e));
+            let start = touched().map(|e| e.start).fold(time, i64::min);
+            let end = touched().map(|e| e.end).fold(time + gap, i64::max);
+            for entry in self.entries.iter_mut().filter(|e| touches(e)) {
+                (entry.start, entry.end) = (start, end);
+            }
+            self.entries.push(Entry {
+                key,
+                row,
+                start,
+                end,
+            });
         }
     }
 
@@ -399,6 +429,7 @@ impl GroupState {
             .values()
             .flat_map(|l| &l.rows)
             .map(|r| Entry {
+                key: None,
                 row: r.clone(),
                 start: 0,
                 end: i64::MIN,
@@ -459,10 +490,7 @@ impl Grouping {
         let times = rows.column(n + k).as_primitive::<TimestampNanosecondType>();
         let diffs = rows.column(n + k + 1).as_primitive::<Int64Type>();
         let arrival = |i: usize| Arrival {
-            // Without keys there is one group: any row's image of nothing will do.
-            key: keys
-                .as_ref()
-                .map_or_else(|| images.row(0).owned(), |k| k.row(i).owned()),
+            key: keys.as_ref().map(|k| k.row(i).owned()),
             row: images.row(i).owned(),
             time: times.value(i),
             diff: diffs.value(i),
@@ -662,6 +690,29 @@ mod tests {
         assert_eq!(
             answers(&rel, &[1, 5, 12, 3]),
             ["", "", first, &format!("{first}{second}")]
+        );
+    }
+
+    #[test]
+    fn a_session_shows_when_it_closes_and_is_not_opened_again() {
+        let rel = Rel::Window(Box::new(WindowGroup {
+            id: 1,
+            input: Rel::Table(TABLES[0]),
+            window: Window::Session { gap: 10 * SECOND },
+            spelling: Spelling::Function,
+            bounds: ["c1".into(), "c2".into()],
+            keys: Vec::new(),
+            calls: count(),
+            having: None,
+        }));
+        let first = "(1970-01-01T00:00:00, 1970-01-01T00:00:22, 4)";
+        let second = "(1970-01-01T00:00:17, 1970-01-01T00:00:36, 2)";
+        // At 26 s the row at 3 s has come, late for none; the one at 17 s joins what is open and not what has closed,
+        // and that at 16 s is late.
+        let both = format!("{first}{second}");
+        assert_eq!(
+            answers(&rel, &[0, 6, 12, 3, 26, 17, 16]),
+            ["", "", "", "", first, first, &both]
         );
     }
 

@@ -78,6 +78,7 @@ pub struct WindowGroup {
 pub enum Window {
     Tumble { width: i64 },
     Hop { slide: i64, width: i64 },
+    Session { gap: i64 },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -344,7 +345,9 @@ impl Printer {
         let having = clause("HAVING", &w.having);
         let keys = w.keys.iter().map(|(_, e)| e.sql());
         let table = match (w.spelling, w.input.time_column()) {
-            (Spelling::TableFunction, Some(time)) => Some((self.table_argument(&w.input), time)),
+            (Spelling::TableFunction, Some(time)) => w
+                .partition()
+                .map(|by| (self.table_argument(&w.input) + &by, time)),
             _ => None,
         };
         if let Some((table, time)) = table {
@@ -376,7 +379,7 @@ impl Printer {
     fn table_argument(&mut self, rel: &Rel) -> String {
         match rel {
             Rel::Table(t) => format!("TABLE {}", t.name),
-            _ => self.cte(rel),
+            _ => format!("TABLE {}", self.cte(rel)),
         }
     }
 
@@ -407,6 +410,19 @@ impl Printer {
     }
 }
 
+impl WindowGroup {
+    /// The PARTITION BY that sessions in FROM need, where it can be written: keys that are columns.
+    fn partition(&self) -> Option<String> {
+        if !matches!(self.window, Window::Session { .. }) || self.keys.is_empty() {
+            return Some(String::new());
+        }
+        let columns = self.input.columns();
+        let name = |e: &Expr| Some(columns.iter().find(|c| e.is_column(&c.name))?.name.clone());
+        let names: Option<Vec<String>> = self.keys.iter().map(|(_, e)| name(e)).collect();
+        Some(format!(" PARTITION BY ({})", names?.join(", ")))
+    }
+}
+
 impl Window {
     fn interval(nanos: i64) -> String {
         format!("INTERVAL '{} milliseconds'", nanos / 1_000_000)
@@ -418,6 +434,7 @@ impl Window {
             Self::Hop { slide, width } => {
                 format!("hop({}, {})", Self::interval(slide), Self::interval(width))
             }
+            Self::Session { gap } => format!("session({})", Self::interval(gap)),
         }
     }
 
@@ -434,14 +451,19 @@ impl Window {
                     Self::interval(width)
                 )
             }
+            Self::Session { gap } => format!(
+                "SESSION({table}, DESCRIPTOR({time}), {})",
+                Self::interval(gap)
+            ),
         }
     }
 
-    /// Start and end of every window that holds `time`, in ns (semantics 3.2).
+    /// Start and end of every window that holds `time`, in ns (semantics 3.2). Not for sessions.
     pub fn of(self, time: i64) -> Vec<(i64, i64)> {
         let (slide, width) = match self {
             Self::Tumble { width } => (width, width),
             Self::Hop { slide, width } => (slide, width),
+            Self::Session { .. } => return Vec::new(),
         };
         let last = time.div_euclid(slide) * slide;
         let starts =

@@ -3,9 +3,9 @@ use std::sync::atomic::Ordering;
 use thalweg_dataflow::Watermark;
 use thalweg_dataflow::plan::{Phase, Window, WindowAggregate, WindowSource};
 
-use super::script::{MINUTE, barrier, context, end_epoch, push, sum_and_count};
-use super::window_aggregate::WindowedAggregation;
+use super::WindowedAggregation;
 use crate::metrics::JobMetrics;
+use crate::operators::script::{MINUTE, barrier, context, end_epoch, push, sum_and_count};
 
 fn aggregation(
     window: Window,

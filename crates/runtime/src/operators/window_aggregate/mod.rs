@@ -4,6 +4,17 @@
 //! State is kept per *pane*, the widest span that no window's edge cuts: a row of a hopping window is added
 //! once, and panes are merged when a window closes. Each pane has its own keys, so that closing it drops
 //! them all at once and a run of rows of one pane is worked on in columns.
+//!
+//! Memory is a cache over the panes: what the store has of them is dropped when there is too much ([`store`]), and a
+//! window that is not all in memory goes out as it is read back ([`spilled`]).
+
+mod pane;
+#[cfg(test)]
+mod spill_tests;
+mod spilled;
+mod store;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -17,8 +28,10 @@ use thalweg_dataflow::plan::{Phase, WindowAggregate, WindowSource};
 use thalweg_dataflow::time::TIMELESS;
 use thalweg_dataflow::{ChangeBatch, Watermark};
 
+use self::pane::Pane;
+use self::spilled::SpilledWindow;
+use self::store::PaneStore;
 use super::OperatorContext;
-use super::pane::{Pane, PaneStore};
 use super::windows::{Layout, Span, instants};
 use crate::error::RuntimeError;
 use crate::metrics::JobMetrics;
@@ -27,6 +40,9 @@ use crate::state::StateWrites;
 
 /// Rows a run of one pane should have on average; below, a batch is sorted by pane first.
 const MIN_RUN_ROWS: usize = 32;
+
+/// Rows after which a partial aggregate looks at how much it holds.
+const ROWS_PER_MEASURE: usize = 1 << 17;
 
 pub struct WindowedAggregation {
     window: WindowSource,
@@ -45,15 +61,28 @@ pub struct WindowedAggregation {
     /// Windows that end here or before have been emitted, or had nothing to emit.
     emitted_until: i64,
     emission: Option<Emission>,
+    /// Barriers so far.
+    n_barriers: u64,
+    /// What a partial aggregate may hold, and rows that came since it was last looked at.
+    memory_budget: usize,
+    unmeasured_rows: usize,
     metrics: Arc<JobMetrics>,
 }
 
 /// A window on its way out.
-struct Emission {
-    span: Span,
-    pane: Pane,
-    slots: Vec<u32>,
-    next: usize,
+enum Emission {
+    InMemory {
+        span: Span,
+        pane: Pane,
+        slots: Vec<u32>,
+        next: usize,
+    },
+    /// `closes`: the window is one pane, which closes with it.
+    Spilled {
+        span: Span,
+        window: SpilledWindow,
+        closes: bool,
+    },
 }
 
 /// How much of a pane's windows has closed.
@@ -73,7 +102,7 @@ impl WindowedAggregation {
         context: OperatorContext,
     ) -> Result<Self, RuntimeError> {
         let layout = match (&aggregate.window, aggregate.phase) {
-            (WindowSource::Time(window), _) => Some(Layout::new(*window)),
+            (WindowSource::Time(window), _) => Some(Layout::new(*window)?),
             (WindowSource::Columns { .. }, _) => None,
         };
         let input = context
@@ -101,6 +130,9 @@ impl WindowedAggregation {
             closing: None,
             emitted_until: i64::MIN,
             emission: None,
+            n_barriers: 0,
+            memory_budget: context.memory_bytes,
+            unmeasured_rows: 0,
             metrics: context.metrics,
         })
     }
@@ -192,6 +224,7 @@ impl WindowedAggregation {
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::btree_map::Entry::Vacant(entry) => entry.insert(self.panes.take()?),
         };
+        pane.last_touched = self.n_barriers;
         if self.phase == Phase::Final {
             let rows = run.rows();
             let n_keys = self.keys.len();
@@ -200,18 +233,28 @@ impl WindowedAggregation {
                 .as_primitive::<Int64Type>()
                 .values()
                 .clone();
-            return pane.merge(
-                &rows.columns()[2..2 + n_keys],
-                &counts,
-                &rows.columns()[3 + n_keys..],
-            );
+            pane.intern(&rows.columns()[2..2 + n_keys], counts.len())?;
+            return pane.merge(&counts, &rows.columns()[3 + n_keys..]);
         }
         let keys: Vec<ArrayRef> = self
             .keys
             .iter()
             .map(|&k| run.rows().column(k).clone())
             .collect();
-        pane.update(&keys, &run)
+        pane.intern(&keys, run.n_rows())?;
+        self.panes.read_for_update(span, pane)?;
+        pane.update(&run)
+    }
+
+    /// A partial aggregate that holds much hands it over before the epoch ends.
+    fn flush_if_large(&mut self, n_rows: usize) {
+        self.unmeasured_rows += n_rows;
+        if self.phase == Phase::Partial && self.unmeasured_rows >= ROWS_PER_MEASURE {
+            self.unmeasured_rows = 0;
+            if self.memory_bytes() > self.memory_budget {
+                self.closing = Some(self.watermark);
+            }
+        }
     }
 
     fn n_rows_of(&self, run: &ChangeBatch) -> Result<usize, RuntimeError> {
@@ -235,12 +278,14 @@ impl WindowedAggregation {
         }
         let merged = self.layout.filter(|l| !l.is_tumbling());
         let Some(layout) = merged else {
-            let due = self
-                .open
-                .first_key_value()
-                .is_some_and(|(span, _)| closing.has_reached(span.end));
-            let first = if due { self.open.pop_first() } else { None };
-            let Some((span, mut pane)) = first else {
+            let is_due = |(span, _): &(&Span, &Pane)| closing.has_reached(span.end);
+            let Some((&span, pane)) = self.open.first_key_value().filter(is_due) else {
+                return Ok(None);
+            };
+            if pane.is_spilled {
+                return self.emission_of_spilled(span, &[span], true).map(Some);
+            }
+            let Some(mut pane) = self.open.remove(&span) else {
                 return Ok(None);
             };
             self.panes.forget(span, &mut pane)?;
@@ -253,24 +298,30 @@ impl WindowedAggregation {
             {
                 Some(window) if closing.has_reached(window.end) => {
                     self.emitted_until = window.end;
-                    let merged = self.merge_panes(window)?;
+                    let panes: Vec<Span> = self.panes_of(window).map(|(span, _)| *span).collect();
+                    if self.panes_of(window).any(|(_, pane)| pane.is_spilled) {
+                        return self.emission_of_spilled(window, &panes, false).map(Some);
+                    }
+                    let merged = self.merge_panes(&panes)?;
                     return Ok(Some(Emission::new(window, merged, self.updating)));
                 }
                 Some(_) => return Ok(None),
-                None => {
-                    // Every window that contains this pane has gone out.
-                    if let Some((span, mut done)) = self.open.pop_first() {
-                        self.panes.forget(span, &mut done)?;
-                        self.panes.give_back(done);
-                    }
-                }
+                // Every window that contains this pane has gone out.
+                None => self.close_first()?,
             }
         }
         Ok(None)
     }
 
-    fn merge_panes(&mut self, window: Span) -> Result<Pane, RuntimeError> {
-        let mut merged = self.panes.take()?;
+    fn close_first(&mut self) -> Result<(), RuntimeError> {
+        if let Some((span, mut done)) = self.open.pop_first() {
+            self.panes.forget(span, &mut done)?;
+            self.panes.give_back(done);
+        }
+        Ok(())
+    }
+
+    fn panes_of(&self, window: Span) -> impl Iterator<Item = (&Span, &Pane)> {
         let from = Span {
             start: i64::MIN,
             end: window.start.saturating_add(1),
@@ -279,34 +330,88 @@ impl WindowedAggregation {
             start: i64::MAX,
             end: window.end,
         };
-        for (_, pane) in self.open.range_mut(from..=to) {
+        self.open.range(from..=to)
+    }
+
+    fn merge_panes(&mut self, panes: &[Span]) -> Result<Pane, RuntimeError> {
+        let mut merged = self.panes.take()?;
+        for span in panes {
+            let Some(pane) = self.open.get_mut(span) else {
+                continue;
+            };
             let all = pane.all_slots();
             let keys = pane.key_columns(&all)?;
             let counts = pane.counts(&all);
             let state = pane.state(&all)?;
-            merged.merge(&keys, &counts, &state)?;
+            merged.intern(&keys, all.len())?;
+            merged.merge(&counts, &state)?;
         }
         Ok(merged)
     }
 
-    /// The next rows of a window.
-    fn emit(&mut self, emission: &mut Emission) -> Result<ChangeBatch, RuntimeError> {
-        let n = MAX_BATCH_ROWS.min(emission.slots.len() - emission.next);
-        let slots = &emission.slots[emission.next..emission.next + n];
-        emission.next += n;
-        let Span { start, end } = emission.span;
+    fn emission_of_spilled(
+        &self,
+        span: Span,
+        panes: &[Span],
+        closes: bool,
+    ) -> Result<Emission, RuntimeError> {
+        let window = SpilledWindow::new(panes, &self.open, &self.panes, self.updating)?;
+        Ok(Emission::Spilled {
+            span,
+            window,
+            closes,
+        })
+    }
+
+    /// The next rows of a window, until all have gone out.
+    fn emit(&mut self, emission: &mut Emission) -> Result<Option<ChangeBatch>, RuntimeError> {
+        match emission {
+            Emission::InMemory { slots, next, .. } if *next == slots.len() => Ok(None),
+            Emission::InMemory {
+                span,
+                pane,
+                slots,
+                next,
+            } => {
+                let n = MAX_BATCH_ROWS.min(slots.len() - *next);
+                let slots = &slots[*next..*next + n];
+                *next += n;
+                let keys = pane.key_columns(slots)?;
+                if self.phase == Phase::Partial {
+                    let counts: ArrayRef = Arc::new(Int64Array::new(pane.counts(slots), None));
+                    let state = std::iter::once(counts).chain(pane.state(slots)?).collect();
+                    return self.rows(*span, n, keys, state).map(Some);
+                }
+                let results = pane.evaluate(slots)?;
+                self.rows(*span, n, keys, results).map(Some)
+            }
+            Emission::Spilled { span, window, .. } => {
+                let Some(groups) = window.next(&mut self.open, &self.panes)? else {
+                    return Ok(None);
+                };
+                self.rows(*span, groups.n, groups.keys, groups.results)
+                    .map(Some)
+            }
+        }
+    }
+
+    /// Rows of one window.
+    fn rows(
+        &self,
+        Span { start, end }: Span,
+        n: usize,
+        keys: Vec<ArrayRef>,
+        results: Vec<ArrayRef>,
+    ) -> Result<ChangeBatch, RuntimeError> {
         let mut schema = self.output_schema.clone();
         let mut columns = vec![
             instants(vec![start; n], schema.field(0).data_type())?,
             instants(vec![end; n], schema.field(1).data_type())?,
         ];
-        columns.extend(emission.pane.key_columns(slots)?);
+        columns.extend(keys);
+        columns.extend(results);
         if self.phase == Phase::Partial {
-            columns.push(Arc::new(Int64Array::new(emission.pane.counts(slots), None)));
-            columns.extend(emission.pane.state(slots)?);
             schema = with_state(&schema, &columns);
-        } else {
-            columns.extend(emission.pane.evaluate(slots)?);
         }
         let rows = record_batch(schema, columns, n)?;
         // Semantics 3.4: so that windows of windows line up.
@@ -314,6 +419,17 @@ impl WindowedAggregation {
             rows,
             std::iter::repeat_n(end - 1, n).collect(),
         ))
+    }
+
+    fn finish(&mut self, emission: Emission) -> Result<(), RuntimeError> {
+        match emission {
+            Emission::InMemory { pane, .. } => {
+                self.panes.give_back(pane);
+                Ok(())
+            }
+            Emission::Spilled { closes: true, .. } => self.close_first(),
+            Emission::Spilled { .. } => Ok(()),
+        }
     }
 }
 
@@ -324,7 +440,7 @@ impl Emission {
         } else {
             pane.all_slots()
         };
-        Self {
+        Self::InMemory {
             span,
             pane,
             slots,
@@ -335,6 +451,7 @@ impl Emission {
 
 impl Operator for WindowedAggregation {
     fn push(&mut self, _input: usize, batch: ChangeBatch) -> Result<(), RuntimeError> {
+        self.flush_if_large(batch.n_rows());
         let runs = self.runs(&batch)?;
         if runs.len() > 8 && batch.n_rows() / runs.len() < MIN_RUN_ROWS {
             let (batch, runs) = sort_by_pane(&batch, &runs)?;
@@ -364,18 +481,19 @@ impl Operator for WindowedAggregation {
         };
         loop {
             if let Some(mut emission) = self.emission.take() {
-                if emission.next < emission.slots.len() {
-                    let batch = self.emit(&mut emission)?;
+                if let Some(batch) = self.emit(&mut emission)? {
                     self.emission = Some(emission);
                     return Ok(Some(batch));
                 }
-                self.panes.give_back(emission.pane);
+                self.finish(emission)?;
             }
             self.emission = self.next_emission(closing)?;
             if self.emission.is_none() {
                 self.closing = None;
                 self.watermark = self.watermark.max(closing);
                 self.emitted_until = self.emitted_until.max(self.watermark.nanos());
+                self.n_barriers += 1;
+                self.panes.evict(&mut self.open)?;
                 return Ok(None);
             }
         }
