@@ -8,6 +8,8 @@ use thalweg_dataflow::options::{
 
 use super::compression::{self, Compression};
 use super::list::is_pattern;
+use crate::format::declare::refuse_messages;
+use crate::format::framing;
 
 pub const COMPRESSION: OptionDecl = OptionDecl::optional(
     "compression",
@@ -55,7 +57,9 @@ pub fn extension_of(format: &str) -> &'static str {
     match format {
         "csv" => ".csv",
         "parquet" => ".parquet",
+        "protobuf" => ".binpb",
         "raw_string" => ".txt",
+        "raw_bytes" => ".bin",
         _ => ".ndjson",
     }
 }
@@ -99,6 +103,9 @@ impl Config {
                 None,
             ));
         }
+        // Its line end is none of a line's length.
+        let longest_line = framing::max_length(options).map_or(u64::MAX, |n| n.saturating_add(1));
+        let limit = limit.min(longest_line);
         let (path, format) = (path.to_string(), format.to_string());
         Ok(Self {
             path,
@@ -120,6 +127,7 @@ impl Config {
 
 pub fn check(table: &TableCheck<'_>) -> Result<(), OptionFault> {
     let config = Config::parse(table.options, table.format)?;
+    refuse_messages(table.format, table.options)?;
     if table.direction == Direction::Sink && is_pattern(&config.path) {
         return Err(fault(
             "path",

@@ -224,6 +224,13 @@ impl RecordReader {
     /// this size: only the line with the quote is lost, and those behind it are tried as records.
     fn reject_too_large(&mut self, gathered: &mut Gathered) -> Result<(), ConnectorError> {
         let bytes = self.window.bytes();
+        if self.decoder.framing() == Framing::Lengths {
+            let place = self.place.describe(self.window.at());
+            return Err(ConnectorError::configuration(
+                format!("{place}: the record is larger than max_record_bytes ({} bytes)", bytes.len()),
+                Some("raise max_record_bytes; if the file is damaged, nothing behind this can be read".to_string()),
+            ));
+        }
         let mut message = format!(
             "the record is larger than max_record_bytes ({} bytes)",
             bytes.len()

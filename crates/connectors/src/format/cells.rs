@@ -9,11 +9,11 @@ use arrow::array::{
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute;
-use arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
+use arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit, i256};
 use thalweg_dataflow::table::is_json;
 use thalweg_runtime::connector::ConnectorError;
 
-use super::value::{binary, sql_type, write};
+use super::value::{binary, decimal_bytes, sql_type, write};
 
 /// How values are spelled where a format leaves the choice.
 #[derive(Debug, Clone, Copy)]
@@ -22,8 +22,18 @@ pub struct Spelling {
     pub epoch: Option<TimeUnit>,
     /// Dates as days since the epoch and times as numbers of `epoch` since midnight. Needs `epoch`.
     pub numeric_days: bool,
-    /// Decimals as text, where numbers and text are told apart.
-    pub decimals_as_text: bool,
+    /// Where numbers and text are told apart.
+    pub decimals: Decimals,
+    /// JSON as text with JSON in it, not as JSON.
+    pub json_as_text: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decimals {
+    Number,
+    Text,
+    /// Base64 of the unscaled value, big-endian two's complement; a reader must know the scale.
+    Base64,
 }
 
 impl Spelling {
@@ -31,7 +41,8 @@ impl Spelling {
     pub const TEXT: Self = Self {
         epoch: None,
         numeric_days: false,
-        decimals_as_text: false,
+        decimals: Decimals::Number,
+        json_as_text: false,
     };
 }
 
@@ -221,7 +232,7 @@ impl CellValues {
             Self::Null | Self::Bool(_) | Self::Int(_) | Self::UInt(_) => false,
             Self::Float32(v) => !v.value(row).is_finite(),
             Self::Float64(v) => !v.value(row).is_finite(),
-            Self::Decimal128(_) | Self::Decimal256(_) => spelling.decimals_as_text,
+            Self::Decimal128(_) | Self::Decimal256(_) => spelling.decimals != Decimals::Number,
             Self::Timestamp { .. } => spelling.epoch.is_none(),
             Self::Date(_) | Self::Time { .. } => !spelling.numeric_days,
             Self::Binary(_) | Self::Interval(_) | Self::Duration { .. } => true,
@@ -246,6 +257,12 @@ impl CellValues {
             (Self::Float32(v), _) => write::float(v.value(row), out),
             (Self::Bool(v), _) => {
                 out.extend_from_slice(if v.value(row) { b"true" } else { b"false" })
+            }
+            (Self::Decimal128(v), _) if spelling.decimals == Decimals::Base64 => {
+                decimal_bytes::base64_into(i256::from_i128(v.value(row)), out);
+            }
+            (Self::Decimal256(v), _) if spelling.decimals == Decimals::Base64 => {
+                decimal_bytes::base64_into(v.value(row), out);
             }
             (Self::Decimal128(v), _) => write::decimal128(v.value(row), v.scale(), out),
             (Self::Decimal256(v), _) => write::decimal256(v.value(row), v.scale(), out),

@@ -60,6 +60,8 @@ pub enum Framing {
     Sequence,
     /// A line end may lie inside a record: a file is read from its beginning to its end.
     Whole,
+    /// Records say how long they are: so too, and behind a broken one nothing is found again.
+    Lengths,
 }
 
 impl Framing {
@@ -70,7 +72,7 @@ impl Framing {
 
     /// Whether a record is a line.
     pub fn is_line(self) -> bool {
-        self != Self::Whole
+        !matches!(self, Self::Whole | Self::Lengths)
     }
 }
 

@@ -58,11 +58,17 @@ impl Gather {
         self.n_bytes += n_bytes;
     }
 
+    /// Takes back whatever a record has pushed.
+    #[cold]
+    pub fn truncate(&mut self) {
+        let n_rows = self.n_rows();
+        self.columns.iter_mut().for_each(|c| c.truncate(n_rows));
+    }
+
     /// Takes back whatever a record has pushed, and keeps it as rejected.
     #[cold]
     pub fn reject(&mut self, origin: u64, raw: &[u8], fault: &Fault) {
-        let n_rows = self.n_rows();
-        self.columns.iter_mut().for_each(|c| c.truncate(n_rows));
+        self.truncate();
         self.n_bytes += raw.len();
         let (reason, message) = (fault.reason, fault.message());
         self.bad.push(BadSpan {

@@ -11,10 +11,10 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use thalweg_dataflow::options::Options;
-use thalweg_runtime::connector::ConnectorError;
+use thalweg_runtime::connector::{ConnectorError, SinkInput};
 use thalweg_runtime::pairing::PairedChanges;
 
-use super::encode::{Encoder, append_only};
+use super::encode::{Encoder, Messages, append_only, whole_files};
 
 pub const COMPRESSION: &str = "parquet.compression";
 pub const COMPRESSIONS: &[&str] = &["none", "snappy", "zstd", "lz4"];
@@ -90,6 +90,10 @@ impl Encoder for ParquetEncoder {
 
     fn changes(&mut self, _: &PairedChanges, _: &mut Vec<u8>) -> Result<(), ConnectorError> {
         Err(append_only("parquet"))
+    }
+
+    fn messages(&mut self, _: &SinkInput<'_>, _: &mut Messages) -> Result<(), ConnectorError> {
+        Err(whole_files("parquet"))
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), ConnectorError> {

@@ -17,7 +17,7 @@ static DECLARATION: ConnectorDecl = ConnectorDecl {
     options: &[],
     can_read: false,
     can_write: true,
-    formats: &["json", "debezium_json", "csv", "raw_string"],
+    formats: &["json", "debezium_json", "csv", "raw_string", "raw_bytes"],
     default_format: |_| Some("json"),
     fixed_columns: &[],
     metadata: &[],
@@ -45,8 +45,8 @@ impl Connector for Stdout {
         &DECLARATION
     }
 
-    fn check(&self, _table: &TableCheck<'_>) -> Result<(), OptionFault> {
-        Ok(())
+    fn check(&self, table: &TableCheck<'_>) -> Result<(), OptionFault> {
+        format::declare::refuse_messages(table.format, table.options)
     }
 
     fn source(&self, _spec: &Arc<SourceSpec>) -> Result<Box<dyn Source>, ConnectorError> {

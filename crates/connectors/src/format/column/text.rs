@@ -36,6 +36,11 @@ impl Text {
         self.offsets.len() - 1
     }
 
+    /// Bytes of all values, and of the one that is being written.
+    pub fn n_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     #[inline]
     pub fn push(&mut self, value: &[u8]) {
         self.bytes.extend_from_slice(value);

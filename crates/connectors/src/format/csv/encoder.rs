@@ -2,13 +2,13 @@
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
-use thalweg_runtime::connector::ConnectorError;
+use thalweg_runtime::connector::{ConnectorError, SinkInput};
 use thalweg_runtime::pairing::PairedChanges;
 
 use super::Dialect;
 use super::split::needs_quotes;
 use crate::format::cells::{CellValues, Cells, Spelling, Token, check_fields};
-use crate::format::encode::{Encoder, append_only};
+use crate::format::encode::{Encoder, Lines, Messages, Records, append_only};
 use crate::format::json::write_value;
 
 pub struct CsvEncoder {
@@ -78,26 +78,22 @@ impl Encoder for CsvEncoder {
     }
 
     fn rows(&mut self, rows: &RecordBatch, out: &mut Vec<u8>) -> Result<(), ConnectorError> {
-        let columns = rows.columns().iter().zip(self.schema.fields());
-        let columns = columns
-            .map(|(c, f)| Cells::new(c, f))
-            .collect::<Result<Vec<_>, _>>()?;
-        for row in 0..rows.num_rows() {
-            let start = out.len();
-            for (i, cells) in columns.iter().enumerate() {
-                if i > 0 {
-                    out.push(self.dialect.delimiter);
-                }
-                self.value(cells, row, out);
-            }
-            self.keep_from_being_blank(start, out)?;
-            out.push(b'\n');
-        }
-        Ok(())
+        self.records(rows, &mut Lines(out))
     }
 
     fn changes(&mut self, _: &PairedChanges, _: &mut Vec<u8>) -> Result<(), ConnectorError> {
         Err(append_only("csv"))
+    }
+
+    fn messages(
+        &mut self,
+        input: &SinkInput<'_>,
+        out: &mut Messages,
+    ) -> Result<(), ConnectorError> {
+        match input {
+            SinkInput::Rows(rows) => self.records(rows, out),
+            SinkInput::Changes(_) => Err(append_only("csv")),
+        }
     }
 
     fn finish(&mut self, _out: &mut Vec<u8>) -> Result<(), ConnectorError> {
@@ -106,6 +102,30 @@ impl Encoder for CsvEncoder {
 }
 
 impl CsvEncoder {
+    fn records(
+        &mut self,
+        rows: &RecordBatch,
+        out: &mut impl Records,
+    ) -> Result<(), ConnectorError> {
+        let columns = rows.columns().iter().zip(self.schema.fields());
+        let columns = columns
+            .map(|(c, f)| Cells::new(c, f))
+            .collect::<Result<Vec<_>, _>>()?;
+        for row in 0..rows.num_rows() {
+            let buffer = out.open();
+            let start = buffer.len();
+            for (i, cells) in columns.iter().enumerate() {
+                if i > 0 {
+                    buffer.push(self.dialect.delimiter);
+                }
+                self.value(cells, row, buffer);
+            }
+            self.keep_from_being_blank(start, buffer)?;
+            out.end();
+        }
+        Ok(())
+    }
+
     /// A record of one empty null would be a blank line, which readers skip.
     fn keep_from_being_blank(&self, start: usize, out: &[u8]) -> Result<(), ConnectorError> {
         if out.len() > start || self.schema.fields().is_empty() {

@@ -15,6 +15,9 @@ mod encoder;
 mod field;
 mod split;
 
+use super::lines::bom_len;
+use split::{split_record, text};
+
 pub use decoder::CsvDecoder;
 pub use encoder::CsvEncoder;
 
@@ -53,7 +56,7 @@ impl Dialect {
         })
     }
 
-    fn from_options(options: &Options) -> Result<Self, ConnectorError> {
+    pub(crate) fn from_options(options: &Options) -> Result<Self, ConnectorError> {
         Self::parse(options).map_err(|f| ConnectorError::configuration(f.message, f.hint))
     }
 }
@@ -90,6 +93,27 @@ pub fn decoder(
 /// The encoder of `format = 'csv'`.
 pub fn encoder(options: &Options, schema: &SchemaRef) -> Result<CsvEncoder, ConnectorError> {
     CsvEncoder::new(Dialect::from_options(options)?, schema)
+}
+
+/// The names of columns in a file's first line. Errors: the options say that it has none.
+pub fn header(options: &Options, line: &[u8]) -> Result<Vec<String>, ConnectorError> {
+    let dialect = Dialect::from_options(options)?;
+    if !dialect.has_header {
+        let message = "columns cannot be told from records without names";
+        let hint = "declare them: csv.header is false";
+        return Err(ConnectorError::configuration(
+            message,
+            Some(hint.to_string()),
+        ));
+    }
+    let line = &line[bom_len(line, true).unwrap_or(0)..];
+    let (mut fields, mut scratch) = (Vec::new(), Vec::new());
+    split_record(&dialect, line, 0, true, &mut fields);
+    let names = fields.iter().map(|field| {
+        let name = text(&dialect, line, *field, &mut scratch);
+        String::from_utf8_lossy(name.trim_ascii()).into_owned()
+    });
+    Ok(names.filter(|name| !name.is_empty()).collect())
 }
 
 #[cfg(test)]

@@ -18,7 +18,9 @@ use thalweg_runtime::connector::BadReason;
 
 use super::super::column::{Column, Text, Values};
 use super::super::fault::Fault;
-use super::super::json::{Cursor, Node, check_record, read_value, skip_value, unescape_into};
+use super::super::json::{
+    Cursor, Node, Reading, check_record, read_value, skip_value, unescape_into,
+};
 use super::super::value::timestamp::EpochUnit;
 use super::super::value::{ValueFault, date, excerpt, float, int, number, time, unit_nanos};
 use super::decimal::{Unscaled, is_ambiguous};
@@ -91,7 +93,11 @@ pub fn read(
     match special {
         Ok(Special::Pushed) => Ok(Found::Value),
         Ok(Special::None(epoch)) => {
-            read_value(cursor, column, node, 1, epoch).map(|()| Found::Value)
+            let how = Reading {
+                epoch,
+                ..Reading::default()
+            };
+            read_value(cursor, column, node, 1, how).map(|()| Found::Value)
         }
         Err(Stop::Fault(fault)) => Err(fault),
         Err(Stop::Value(fault)) => {

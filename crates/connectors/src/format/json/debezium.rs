@@ -4,16 +4,18 @@
 use arrow::datatypes::{SchemaRef, TimeUnit};
 use arrow::record_batch::RecordBatch;
 use thalweg_dataflow::options::Options;
-use thalweg_runtime::connector::ConnectorError;
+use thalweg_runtime::connector::{ConnectorError, SinkInput};
 use thalweg_runtime::pairing::{PairedChange, PairedChanges};
 
 use super::super::cells::{Cells, Spelling};
-use super::super::encode::Encoder;
-use super::encoder::{ObjectWriter, epoch_of, spelling};
+use super::super::encode::{Encoder, Lines, Messages, Records};
+use super::connect::{self, Wrapping};
+use super::encoder::{ObjectWriter, epoch_of, includes_schema, spelling, stem};
 
 /// The encoder of `format = 'debezium_json'`.
 pub struct DebeziumEncoder {
     objects: ObjectWriter,
+    wrapping: Wrapping,
 }
 
 impl DebeziumEncoder {
@@ -29,9 +31,32 @@ impl DebeziumEncoder {
             numeric_days: epoch.is_some(),
             ..spelling(options)
         };
+        let wrapping = if includes_schema(options) {
+            Wrapping::new(&connect::envelope_schema(schema, &spelling, stem(options)))
+        } else {
+            Wrapping::default()
+        };
         Ok(Self {
             objects: ObjectWriter::new(schema, spelling)?,
+            wrapping,
         })
+    }
+
+    fn records(
+        &self,
+        rows: &RecordBatch,
+        changes: impl Iterator<Item = PairedChange>,
+        out: &mut impl Records,
+    ) -> Result<(), ConnectorError> {
+        let columns = self.objects.columns(rows)?;
+        for change in changes {
+            let buffer = out.open();
+            buffer.extend_from_slice(&self.wrapping.before);
+            self.envelope(&columns, change, buffer);
+            buffer.extend_from_slice(self.wrapping.after);
+            out.end();
+        }
+        Ok(())
     }
 
     fn envelope(&self, columns: &[Cells], change: PairedChange, out: &mut Vec<u8>) {
@@ -46,7 +71,7 @@ impl DebeziumEncoder {
         self.image(columns, after, out);
         out.extend_from_slice(b",\"op\":\"");
         out.push(op);
-        out.extend_from_slice(b"\"}\n");
+        out.extend_from_slice(b"\"}");
     }
 
     fn image(&self, columns: &[Cells], row: Option<u32>, out: &mut Vec<u8>) {
@@ -63,11 +88,7 @@ impl Encoder for DebeziumEncoder {
     }
 
     fn rows(&mut self, rows: &RecordBatch, out: &mut Vec<u8>) -> Result<(), ConnectorError> {
-        let columns = self.objects.columns(rows)?;
-        for row in 0..rows.num_rows() {
-            self.envelope(&columns, PairedChange::Create { after: row as u32 }, out);
-        }
-        Ok(())
+        self.records(rows, creations(rows), &mut Lines(out))
     }
 
     fn changes(
@@ -75,16 +96,30 @@ impl Encoder for DebeziumEncoder {
         changes: &PairedChanges,
         out: &mut Vec<u8>,
     ) -> Result<(), ConnectorError> {
-        let columns = self.objects.columns(&changes.rows)?;
-        for change in &changes.changes {
-            self.envelope(&columns, *change, out);
+        let PairedChanges { rows, changes } = changes;
+        self.records(rows, changes.iter().copied(), &mut Lines(out))
+    }
+
+    fn messages(
+        &mut self,
+        input: &SinkInput<'_>,
+        out: &mut Messages,
+    ) -> Result<(), ConnectorError> {
+        match input {
+            SinkInput::Rows(rows) => self.records(rows, creations(rows), out),
+            SinkInput::Changes(PairedChanges { rows, changes }) => {
+                self.records(rows, changes.iter().copied(), out)
+            }
         }
-        Ok(())
     }
 
     fn finish(&mut self, _out: &mut Vec<u8>) -> Result<(), ConnectorError> {
         Ok(())
     }
+}
+
+fn creations(rows: &RecordBatch) -> impl Iterator<Item = PairedChange> {
+    (0..rows.num_rows()).map(|row| PairedChange::Create { after: row as u32 })
 }
 
 #[cfg(test)]

@@ -4,14 +4,16 @@ use arrow::datatypes::SchemaRef;
 use thalweg_runtime::connector::ConnectorError;
 
 use super::super::column::text;
+use super::super::confluent::Header;
 use super::super::decode::{Consumed, Decoded, Framing, RecordDecoder};
 use super::super::fault::Fault;
 use super::super::gather::Gather;
 use super::super::lines::{bom_len, line_end, next_stretch};
-use super::super::value::timestamp::EpochUnit;
 use super::cursor::Cursor;
 use super::object::ObjectReader;
-use super::skip::end_of_record;
+use super::read::Reading;
+use super::shape::Shape;
+use super::skip::{end_of_record, skip_value};
 
 /// One object a line, its fields by name; fields that are no column are skipped.
 ///
@@ -20,19 +22,35 @@ use super::skip::end_of_record;
 pub struct JsonDecoder {
     gather: Gather,
     reader: ObjectReader,
-    epoch: EpochUnit,
+    how: Reading,
+    header: Header,
+    /// Finds the payload, where records stand in a Connect envelope.
+    wrapping: Option<Shape>,
 }
 
 impl JsonDecoder {
-    /// `epoch`: what numbers in the place of timestamps count.
-    pub fn new(schema: SchemaRef, epoch: EpochUnit) -> Result<Self, ConnectorError> {
+    /// `how`: how values are spelled where JSON leaves that open.
+    pub fn new(schema: SchemaRef, how: Reading) -> Result<Self, ConnectorError> {
         let gather = Gather::new(schema)?;
         let reader = ObjectReader::new(&gather.columns);
         Ok(Self {
             gather,
             reader,
-            epoch,
+            how,
+            header: Header::None,
+            wrapping: None,
         })
+    }
+
+    /// The same for messages that begin with `header`.
+    pub fn with_header(self, header: Header) -> Self {
+        Self { header, ..self }
+    }
+
+    /// The same for records in envelopes, `{"schema":…,"payload":{…}}`.
+    pub fn wrapped(self) -> Self {
+        let wrapping = Some(Shape::new(["payload"].into_iter()));
+        Self { wrapping, ..self }
     }
 
     /// Reads the record at hand and its line end. After a fault, columns hold some of it.
@@ -42,9 +60,30 @@ impl JsonDecoder {
             return Err(cursor.unexpected("an object"));
         }
         let row = self.gather.n_rows();
-        self.reader
-            .read(cursor, &mut self.gather.columns, row, 0, self.epoch)?;
+        let columns = &mut self.gather.columns;
+        match &mut self.wrapping {
+            Some(wrapping) => wrapped(cursor, wrapping, |cursor| {
+                columns.iter_mut().for_each(|c| c.truncate(row));
+                self.reader.read(cursor, columns, row, 1, self.how)
+            })?,
+            None => self.reader.read(cursor, columns, row, 0, self.how)?,
+        }
         end_of_record(cursor)
+    }
+
+    /// Reads a whole message and keeps or rejects it; a fault is left to the caller.
+    fn message(&mut self, record: &[u8], at: u64) -> Result<(), Box<Fault>> {
+        let body = &record[self.header.skip(record)?..];
+        if simdutf8::basic::from_utf8(body).is_err() {
+            self.gather.reject_encoding(at, record);
+            return Ok(());
+        }
+        let lines = super::without_line_ends(body);
+        let mut cursor = Cursor::new(&lines, 0);
+        cursor.skip_space();
+        self.record(&mut cursor)?;
+        self.gather.accept(at, record.len());
+        Ok(())
     }
 
     /// Reads records of a stretch of lines that are all UTF-8, from `done.bytes` to the end of
@@ -126,17 +165,10 @@ impl RecordDecoder for JsonDecoder {
         if !self.gather.fits(record.len()) {
             return false;
         }
-        let lines = super::without_line_ends(record);
-        let mut cursor = Cursor::new(&lines, 0);
-        cursor.skip_space();
         if record.len() > text::MAX_BYTES {
             self.gather.reject_too_large(at, record);
-        } else if simdutf8::basic::from_utf8(record).is_err() {
-            self.gather.reject_encoding(at, record);
-        } else if let Err(fault) = self.record(&mut cursor) {
+        } else if let Err(fault) = self.message(record, at) {
             self.gather.reject(at, record, &fault);
-        } else {
-            self.gather.accept(at, record.len());
         }
         true
     }
@@ -144,4 +176,40 @@ impl RecordDecoder for JsonDecoder {
     fn flush(&mut self) -> Result<Decoded, ConnectorError> {
         self.gather.flush()
     }
+}
+
+/// Steps over the object at hand, of whose fields only the payload is read.
+fn wrapped<'a>(
+    cursor: &mut Cursor<'a>,
+    wrapping: &mut Shape,
+    mut read: impl FnMut(&mut Cursor<'a>) -> Result<(), Box<Fault>>,
+) -> Result<(), Box<Fault>> {
+    let mut is_found = false;
+    cursor.pos += 1;
+    cursor.skip_space();
+    let mut is_end = cursor.take(b'}');
+    for place in 0.. {
+        if is_end {
+            break;
+        }
+        if wrapping.key(cursor, place)?.is_none() {
+            skip_value(cursor, 1)?;
+        } else if cursor.peek() == b'{' {
+            is_found = true;
+            read(cursor)?;
+        } else {
+            return Err(cursor.unexpected("an object as payload"));
+        }
+        cursor.skip_space();
+        is_end = cursor.take(b'}');
+        if !is_end && !cursor.take(b',') {
+            return Err(cursor.unexpected("',' or '}'"));
+        }
+        cursor.skip_space();
+    }
+    if is_found {
+        return Ok(());
+    }
+    let message = "the record has no \"payload\", as 'json.include_schema' says it has";
+    Err(Fault::malformed(message))
 }

@@ -1,13 +1,20 @@
-//! Rows as lines of JSON objects.
+//! Rows as JSON objects.
+
+use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef, TimeUnit};
 use arrow::record_batch::RecordBatch;
 use thalweg_dataflow::options::Options;
-use thalweg_runtime::connector::ConnectorError;
+use thalweg_dataflow::table::json_field;
+use thalweg_runtime::connector::{ConnectorError, SinkInput};
 use thalweg_runtime::pairing::PairedChanges;
 
-use super::super::cells::{Cells, Spelling, check_fields};
-use super::super::encode::{Encoder, append_only};
+use super::super::cells::{Cells, Decimals, Spelling, check_fields};
+use super::super::confluent;
+use super::super::encode::{Encoder, Lines, Messages, Records, append_only};
+use super::super::registry::{self, Subject};
+use super::connect::{self, Wrapping};
+use super::json_schema;
 use super::write::{write_string, write_value};
 
 /// Writes the columns of a schema as the fields of objects.
@@ -51,7 +58,7 @@ impl ObjectWriter {
 }
 
 fn prefixes(schema: &Schema) -> Vec<Vec<u8>> {
-    let with_prefix = |(i, field): (usize, &std::sync::Arc<arrow::datatypes::Field>)| {
+    let with_prefix = |(i, field): (usize, &Arc<arrow::datatypes::Field>)| {
         let mut prefix = vec![if i == 0 { b'{' } else { b',' }];
         write_string(field.name().as_bytes(), &mut prefix);
         prefix.push(b':');
@@ -68,17 +75,71 @@ fn prefixes(schema: &Schema) -> Vec<Vec<u8>> {
 /// The encoder of `format = 'json'`.
 pub struct JsonEncoder {
     objects: ObjectWriter,
+    wrapping: Wrapping,
+    /// The only column is the record.
+    is_document: bool,
 }
 
 impl JsonEncoder {
+    /// Registers the records' schema where options name a registry. Errors: that fails; a type that cannot be
+    /// written.
     pub fn new(schema: &SchemaRef, options: &Options) -> Result<Self, ConnectorError> {
-        let spelling = Spelling {
-            epoch: epoch_of(options),
-            ..spelling(options)
+        let spelling = row_spelling(options);
+        let mut encoder = Self::plain(schema, options, spelling, "Value")?;
+        if is_confluent(options) {
+            let text = json_schema::of_rows(schema, &spelling).to_string();
+            let id = registry::register(options, registry::Kind::Json, &text, Subject::Value)?;
+            encoder.wrapping.before = confluent::header(id).to_vec();
+        }
+        Ok(encoder)
+    }
+
+    /// Of the keys of messages: as [`new`](Self::new), but without a registry.
+    pub fn of_keys(schema: &SchemaRef, options: &Options) -> Result<Self, ConnectorError> {
+        Self::plain(schema, options, row_spelling(options), "Key")
+    }
+
+    fn plain(
+        schema: &SchemaRef,
+        options: &Options,
+        spelling: Spelling,
+        name: &str,
+    ) -> Result<Self, ConnectorError> {
+        let wrapping = if includes_schema(options) {
+            let name = format!("{}.{name}", stem(options));
+            Wrapping::new(&connect::row_schema(schema, &spelling, &name))
+        } else {
+            Wrapping::default()
+        };
+        let is_document = options.bool("json.unstructured") == Some(true);
+        let objects = match schema.fields().first().filter(|_| is_document) {
+            // Text is JSON here, whatever the column says.
+            Some(only) => {
+                let only = json_field(only.name(), only.is_nullable());
+                ObjectWriter::new(&Arc::new(Schema::new(vec![only])), spelling)?
+            }
+            None => ObjectWriter::new(schema, spelling)?,
         };
         Ok(Self {
-            objects: ObjectWriter::new(schema, spelling)?,
+            objects,
+            wrapping,
+            is_document,
         })
+    }
+
+    fn records(&self, rows: &RecordBatch, out: &mut impl Records) -> Result<(), ConnectorError> {
+        let columns = self.objects.columns(rows)?;
+        for row in 0..rows.num_rows() {
+            let buffer = out.open();
+            buffer.extend_from_slice(&self.wrapping.before);
+            match columns.first().filter(|_| self.is_document) {
+                Some(only) => write_value(only, row, &self.objects.spelling, buffer),
+                None => self.objects.object(&columns, row, buffer),
+            }
+            buffer.extend_from_slice(self.wrapping.after);
+            out.end();
+        }
+        Ok(())
     }
 }
 
@@ -88,16 +149,22 @@ impl Encoder for JsonEncoder {
     }
 
     fn rows(&mut self, rows: &RecordBatch, out: &mut Vec<u8>) -> Result<(), ConnectorError> {
-        let columns = self.objects.columns(rows)?;
-        for row in 0..rows.num_rows() {
-            self.objects.object(&columns, row, out);
-            out.push(b'\n');
-        }
-        Ok(())
+        self.records(rows, &mut Lines(out))
     }
 
     fn changes(&mut self, _: &PairedChanges, _: &mut Vec<u8>) -> Result<(), ConnectorError> {
         Err(append_only("json"))
+    }
+
+    fn messages(
+        &mut self,
+        input: &SinkInput<'_>,
+        out: &mut Messages,
+    ) -> Result<(), ConnectorError> {
+        match input {
+            SinkInput::Rows(rows) => self.records(rows, out),
+            SinkInput::Changes(_) => Err(append_only("json")),
+        }
     }
 
     fn finish(&mut self, _out: &mut Vec<u8>) -> Result<(), ConnectorError> {
@@ -105,11 +172,39 @@ impl Encoder for JsonEncoder {
     }
 }
 
+pub fn includes_schema(options: &Options) -> bool {
+    options.bool("json.include_schema") == Some(true)
+}
+
+pub fn is_confluent(options: &Options) -> bool {
+    options.bool("json.confluent_schema_registry") == Some(true)
+}
+
+/// What names of schemas begin with: the topic, where there is one.
+pub fn stem(options: &Options) -> &str {
+    options.text("topic").unwrap_or("thalweg")
+}
+
+fn row_spelling(options: &Options) -> Spelling {
+    Spelling {
+        epoch: epoch_of(options),
+        ..spelling(options)
+    }
+}
+
 /// What options say of the spelling, but for times.
 pub fn spelling(options: &Options) -> Spelling {
-    let decimals_as_text = options.text("json.decimal_encoding") == Some("string");
+    let with_schema = includes_schema(options);
+    let decimals = match options.text("json.decimal_encoding") {
+        Some("string") => Decimals::Text,
+        Some("bytes") => Decimals::Base64,
+        // What Connect's Decimal is; a number might come out as a float.
+        None if with_schema => Decimals::Base64,
+        _ => Decimals::Number,
+    };
     Spelling {
-        decimals_as_text,
+        decimals,
+        json_as_text: with_schema,
         ..Spelling::TEXT
     }
 }

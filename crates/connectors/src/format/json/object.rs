@@ -2,9 +2,8 @@
 
 use super::super::column::Column;
 use super::super::fault::Fault;
-use super::super::value::timestamp::EpochUnit;
 use super::cursor::Cursor;
-use super::read::{Node, read_value};
+use super::read::{Node, Reading, read_value};
 use super::shape::Shape;
 use super::skip::{MAX_DEPTH, skip_value, too_deep};
 
@@ -36,7 +35,7 @@ impl ObjectReader {
         columns: &mut [Column],
         row: usize,
         depth: u32,
-        epoch: EpochUnit,
+        how: Reading,
     ) -> Result<(), Box<Fault>> {
         if depth >= MAX_DEPTH {
             return Err(too_deep());
@@ -46,7 +45,7 @@ impl ObjectReader {
         cursor.pos += 1;
         cursor.skip_space();
         if !cursor.take(b'}') {
-            n_seen = self.fields(cursor, columns, row, depth, epoch)?;
+            n_seen = self.fields(cursor, columns, row, depth, how)?;
         }
         if n_seen == columns.len() {
             Ok(())
@@ -62,7 +61,7 @@ impl ObjectReader {
         columns: &mut [Column],
         row: usize,
         depth: u32,
-        epoch: EpochUnit,
+        how: Reading,
     ) -> Result<usize, Box<Fault>> {
         let mut n_seen = 0;
         for place in 0.. {
@@ -75,8 +74,7 @@ impl ObjectReader {
                         self.seen_in[i] = self.n_objects;
                         n_seen += 1;
                     }
-                    if let Err(fault) = read_value(cursor, column, &mut self.nodes[i], depth, epoch)
-                    {
+                    if let Err(fault) = read_value(cursor, column, &mut self.nodes[i], depth, how) {
                         return Err(fault.in_field(column.name()));
                     }
                 }

@@ -327,7 +327,7 @@ fn check(
 ) -> (usize, usize) {
     let schema = Arc::new(Schema::new(fields));
     let mut decoder =
-        JsonDecoder::new(Arc::clone(&schema), EpochUnit::ByMagnitude).expect("types are known");
+        JsonDecoder::new(Arc::clone(&schema), Reading::default()).expect("types are known");
     let text = records.join(&b'\n');
     let (mut start, mut n_records) = (0, 0);
     while start < text.len() {

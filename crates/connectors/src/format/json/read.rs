@@ -5,7 +5,7 @@
 //! |---|---|
 //! | integers | numbers that are whole, however spelled (`68`, `68.0`, `1e3`), never `68.32`, never text |
 //! | floats | numbers; the texts `"NaN"`, `"Infinity"`, `"-Infinity"` |
-//! | DECIMAL | numbers and texts that are numbers, if scale and precision keep all digits |
+//! | DECIMAL | numbers and texts that are numbers, if scale and precision keep all digits; or base64, as [`Reading`] says |
 //! | TEXT | text, never a number |
 //! | BOOLEAN | `true`, `false` |
 //! | BYTEA | base64 text |
@@ -19,13 +19,30 @@ use super::super::fault::Fault;
 use super::super::value::number::{self, Number};
 use super::super::value::timestamp::EpochUnit;
 use super::super::value::{
-    ValueFault, binary, date, decimal, float, int, interval, time, timestamp, unit_nanos,
+    ValueFault, binary, date, decimal, decimal_bytes, float, int, interval, time, timestamp,
+    unit_nanos,
 };
 use super::cursor::{Cursor, RawStr};
 use super::object::ObjectReader;
 use super::skip::{MAX_DEPTH, end_of_record, skip_value, too_deep};
 use super::string::unescape_into;
 use thalweg_runtime::connector::BadReason;
+
+/// How values are spelled where JSON leaves that open.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Reading {
+    /// What numbers in the place of timestamps count.
+    pub epoch: EpochUnit,
+    /// Texts in the place of decimals are base64 of the unscaled value (big-endian two's complement), with the
+    /// column's scale. If not, they are digits.
+    pub decimals_in_base64: bool,
+}
+
+impl Reading {
+    fn is_base64(self, cursor: &Cursor<'_>) -> bool {
+        self.decimals_in_base64 && cursor.peek() == b'"'
+    }
+}
 
 /// What reading a column's values needs besides the column.
 #[derive(Debug)]
@@ -73,13 +90,13 @@ pub fn read_value(
     column: &mut Column,
     node: &mut Node,
     depth: u32,
-    epoch: EpochUnit,
+    how: Reading,
 ) -> Result<(), Box<Fault>> {
     if cursor.peek() == b'n' {
         return read_null(cursor, column);
     }
     let start = cursor.pos;
-    match read_into(cursor, &mut column.values, node, depth, epoch) {
+    match read_into(cursor, &mut column.values, node, depth, how) {
         Ok(()) => Ok(()),
         Err(stop) => {
             cursor.pos = start;
@@ -93,7 +110,7 @@ pub fn read_text(text: &[u8], column: &mut Column, node: &mut Node) -> Result<()
     let lines = super::without_line_ends(text);
     let mut cursor = Cursor::new(&lines, 0);
     cursor.skip_space();
-    read_value(&mut cursor, column, node, 0, EpochUnit::ByMagnitude)?;
+    read_value(&mut cursor, column, node, 0, Reading::default())?;
     end_of_record(&mut cursor)
 }
 
@@ -132,7 +149,7 @@ fn read_into(
     values: &mut Values,
     node: &mut Node,
     depth: u32,
-    epoch: EpochUnit,
+    how: Reading,
 ) -> Result<(), Stop> {
     match values {
         Values::Int8(v) => v.push(whole(cursor)?),
@@ -152,25 +169,37 @@ fn read_into(
             precision,
             scale,
         } => {
-            let (number, text) = number_or_text(cursor)?;
-            values.push(decimal::decimal128(&number, text, *precision, *scale)?);
+            values.push(if how.is_base64(cursor) {
+                let (unscaled, scale) = (with_text(cursor, decimal_bytes::from_base64)?, *scale);
+                decimal_bytes::to_decimal128(unscaled, scale, *precision, scale)?
+            } else {
+                let (number, text) = number_or_text(cursor)?;
+                decimal::decimal128(&number, text, *precision, *scale)?
+            });
         }
         Values::Decimal256 {
             values,
             precision,
             scale,
         } => {
-            let (number, text) = number_or_text(cursor)?;
-            values.push(decimal::decimal256(&number, text, *precision, *scale)?);
+            values.push(if how.is_base64(cursor) {
+                let (unscaled, scale) = (with_text(cursor, decimal_bytes::from_base64)?, *scale);
+                decimal_bytes::to_decimal256(unscaled, scale, *precision, scale)?
+            } else {
+                let (number, text) = number_or_text(cursor)?;
+                decimal::decimal256(&number, text, *precision, *scale)?
+            });
         }
         Values::Text(v) => read_string_into(cursor, v)?,
-        Values::Timestamp { values, unit } => values.push(read_timestamp(cursor, epoch, *unit)?),
+        Values::Timestamp { values, unit } => {
+            values.push(read_timestamp(cursor, how.epoch, *unit)?)
+        }
         Values::Bool(v) => read_bool(cursor, v)?,
         Values::Json(v) => read_json(cursor, v, depth)?,
-        Values::Date(v) => v.push(read_date(cursor, epoch)?),
-        Values::Time64 { values, unit } => values.push(read_time(cursor, epoch, *unit)?),
+        Values::Date(v) => v.push(read_date(cursor, how.epoch)?),
+        Values::Time64 { values, unit } => values.push(read_time(cursor, how.epoch, *unit)?),
         Values::Time32 { values, unit } => {
-            let since_midnight = read_time(cursor, epoch, *unit)?;
+            let since_midnight = read_time(cursor, how.epoch, *unit)?;
             values.push(i32::try_from(since_midnight).map_err(|_| ValueFault::Range)?);
         }
         Values::Interval(v) => v.push(with_text(cursor, interval::parse)?),
@@ -186,14 +215,14 @@ fn read_into(
                 return Err(Stop::Kind);
             }
             let row = s.len();
-            reader.read(cursor, &mut s.columns, row, depth + 1, epoch)?;
+            reader.read(cursor, &mut s.columns, row, depth + 1, how)?;
             s.end_value();
         }
         Values::List(l) => {
             let Node::List(item) = node else {
                 unreachable!("made from the column")
             };
-            read_list(cursor, l, item, depth + 1, epoch)?;
+            read_list(cursor, l, item, depth + 1, how)?;
         }
     }
     Ok(())
@@ -333,7 +362,7 @@ fn read_list(
     lists: &mut Lists,
     item: &mut Node,
     depth: u32,
-    epoch: EpochUnit,
+    how: Reading,
 ) -> Result<(), Stop> {
     if depth >= MAX_DEPTH {
         return Err(too_deep().into());
@@ -343,7 +372,7 @@ fn read_list(
     }
     cursor.skip_space();
     if !cursor.take(b']') {
-        read_items(cursor, lists, item, depth, epoch)?;
+        read_items(cursor, lists, item, depth, how)?;
     }
     let n_items = lists.n_open_items();
     if let Some(n) = lists.fixed.filter(|n| *n != n_items) {
@@ -359,10 +388,10 @@ fn read_items(
     lists: &mut Lists,
     item: &mut Node,
     depth: u32,
-    epoch: EpochUnit,
+    how: Reading,
 ) -> Result<(), Box<Fault>> {
     for index in 0.. {
-        read_value(cursor, &mut lists.items, item, depth, epoch).map_err(|f| f.in_item(index))?;
+        read_value(cursor, &mut lists.items, item, depth, how).map_err(|f| f.in_item(index))?;
         cursor.skip_space();
         if cursor.take(b']') {
             break;

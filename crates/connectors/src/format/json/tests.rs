@@ -21,9 +21,16 @@ fn schema(fields: &[(&str, DataType)]) -> SchemaRef {
     ))
 }
 
+fn reading_of(epoch: EpochUnit) -> Reading {
+    Reading {
+        epoch,
+        ..Reading::default()
+    }
+}
+
 fn decode_with(schema: &SchemaRef, epoch: EpochUnit, text: impl AsRef<[u8]>) -> Decoded {
     let text = text.as_ref();
-    let mut decoder = JsonDecoder::new(Arc::clone(schema), epoch).unwrap();
+    let mut decoder = JsonDecoder::new(Arc::clone(schema), reading_of(epoch)).unwrap();
     let done = decoder.decode(text, 0, usize::MAX, true);
     assert_eq!(done.bytes, text.len());
     let decoded = decoder.flush().unwrap();
@@ -462,7 +469,7 @@ fn a_block_may_end_anywhere_and_reading_stop_after_any_record() {
         .collect();
     let expected = decode(&schema, &text);
     for (block_len, max_records) in [(1, 1), (7, 3), (50, 1), (64, 1000), (1000, 10)] {
-        let mut decoder = JsonDecoder::new(Arc::clone(&schema), EpochUnit::ByMagnitude).unwrap();
+        let mut decoder = JsonDecoder::new(Arc::clone(&schema), Reading::default()).unwrap();
         let (mut start, mut end) = (0, 0);
         while start < text.len() {
             let last = end == text.len();
@@ -490,7 +497,7 @@ fn a_block_may_end_anywhere_and_reading_stop_after_any_record() {
 #[test]
 fn a_decoder_is_used_again_after_a_flush() {
     let schema = schema(&[("id", DataType::Int64)]);
-    let mut decoder = JsonDecoder::new(schema, EpochUnit::ByMagnitude).unwrap();
+    let mut decoder = JsonDecoder::new(schema, Reading::default()).unwrap();
     for round in 0..3 {
         let text = format!("{{\"id\":{round}}}\n{{\"id\":null}}\n");
         assert_eq!(decoder.decode(text.as_bytes(), 0, 9, false).records, 2);
@@ -510,7 +517,7 @@ fn a_decoder_is_used_again_after_a_flush() {
 #[test]
 fn single_messages_may_have_line_ends() {
     let schema = schema(&[("id", DataType::Int64), ("s", DataType::Utf8)]);
-    let mut decoder = JsonDecoder::new(schema, EpochUnit::ByMagnitude).unwrap();
+    let mut decoder = JsonDecoder::new(schema, Reading::default()).unwrap();
     assert!(decoder.decode_one(b"\n{\n  \"id\": 1,\n  \"s\": \"a\"\n}\n", 17));
     assert!(decoder.decode_one(b"{\"id\": 2, \"s\": \"a\nb\"}", 18));
     assert!(decoder.decode_one(b"{\"id\":3}{}", 19));
@@ -537,7 +544,7 @@ fn single_messages_may_have_line_ends() {
 #[test]
 fn a_byte_order_mark_is_no_record() {
     let mut decoder =
-        JsonDecoder::new(schema(&[("id", DataType::Int64)]), EpochUnit::ByMagnitude).unwrap();
+        JsonDecoder::new(schema(&[("id", DataType::Int64)]), Reading::default()).unwrap();
     let text = b"\xef\xbb\xbf{\"id\":1}";
     assert_eq!(decoder.head(text, false).unwrap(), Some(3));
     decoder.decode(&text[3..], 3, 9, true);

@@ -23,6 +23,7 @@ pub fn write_value(cells: &Cells, row: usize, spelling: &Spelling, out: &mut Vec
 fn write_other(values: &CellValues, row: usize, spelling: &Spelling, out: &mut Vec<u8>) {
     match values {
         CellValues::Text(v) => write_string(v.value(row).as_bytes(), out),
+        CellValues::Json(v) if spelling.json_as_text => write_string(v.value(row).as_bytes(), out),
         CellValues::Json(v) => write_json(v.value(row).as_bytes(), out),
         CellValues::List { offsets, items } => {
             let range = offsets[row] as usize..offsets[row + 1] as usize;

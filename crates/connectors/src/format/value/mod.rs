@@ -9,6 +9,7 @@ use thalweg_runtime::connector::BadReason;
 pub mod binary;
 pub mod date;
 pub mod decimal;
+pub mod decimal_bytes;
 pub mod float;
 pub mod int;
 pub mod interval;
