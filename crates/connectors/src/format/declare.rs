@@ -5,10 +5,19 @@ use thalweg_dataflow::options::{
     Direction, FormatDecl, OptionDecl, OptionFault, OptionKind, Options,
 };
 
-use super::{csv, debezium, parquet};
+use super::{avro, csv, debezium, framing, parquet, protobuf, registry};
 
 /// Every format.
-pub static FORMATS: &[FormatDecl] = &[JSON, DEBEZIUM_JSON, CSV, PARQUET, RAW_STRING];
+pub static FORMATS: &[FormatDecl] = &[
+    JSON,
+    DEBEZIUM_JSON,
+    AVRO,
+    CSV,
+    PARQUET,
+    PROTOBUF,
+    RAW_STRING,
+    RAW_BYTES,
+];
 
 const UNSTRUCTURED: &str = "json.unstructured";
 
@@ -40,6 +49,23 @@ const DECIMAL_ENCODING: OptionDecl = OptionDecl::optional(
      'number', or 'bytes' with `json.include_schema`.",
 );
 
+const INCLUDE_SCHEMA: OptionDecl = OptionDecl::optional(
+    "json.include_schema",
+    OptionKind::Bool,
+    Some("false"),
+    "Whether records stand in an envelope with their schema, `{\"schema\":…,\"payload\":…}`, as Kafka Connect's JSON \
+     converter wants it and Debezium's JDBC sink needs it. On reading, the payload is the record. JSON columns are \
+     then text.",
+);
+
+const JSON_CONFLUENT: OptionDecl = OptionDecl::optional(
+    "json.confluent_schema_registry",
+    OptionKind::Bool,
+    Some("false"),
+    "Whether messages begin with the id of their schema in a registry, as Confluent's serializers write them. The \
+     schema of what is written is registered. For messages, not for files.",
+);
+
 const JSON: FormatDecl = FormatDecl {
     name: "json",
     meaning: "One JSON object a line or message; columns are fields by name, and other fields are skipped. A field that \
@@ -57,6 +83,16 @@ const JSON: FormatDecl = FormatDecl {
             Some("false"),
             "Whether the table's only column, of type TEXT or JSON, is the whole record.",
         ),
+        INCLUDE_SCHEMA,
+        JSON_CONFLUENT,
+        registry::ENDPOINT,
+        registry::API_KEY,
+        registry::API_SECRET,
+        registry::SUBJECT,
+        registry::TIMEOUT,
+        framing::METHOD,
+        framing::ALIAS,
+        framing::MAX_LENGTH,
     ],
     can_read: true,
     can_write: true,
@@ -70,6 +106,7 @@ const DEBEZIUM_JSON: FormatDecl = FormatDecl {
     options: &[
         TIMESTAMP_FORMAT,
         DECIMAL_ENCODING,
+        INCLUDE_SCHEMA,
         debezium::BINARY,
         debezium::UNAVAILABLE_VALUE,
     ],
@@ -77,6 +114,54 @@ const DEBEZIUM_JSON: FormatDecl = FormatDecl {
     can_write: true,
     takes_updates: true,
     reads_changelog: true,
+};
+
+const AVRO: FormatDecl = FormatDecl {
+    name: "avro",
+    meaning: "Apache Avro, one record a message. Columns are fields by name, and other fields are skipped; a field that is \
+              missing is null. Of a union the branch that was written counts. Numbers that a column cannot hold \
+              exactly are bad records; enums and UUIDs are TEXT, decimals DECIMAL, times the types that their logical \
+              types say, and maps and whatever else has no SQL type JSON. Written columns that may be null are unions \
+              with null.",
+    options: &[
+        avro::CONFLUENT,
+        registry::ENDPOINT,
+        registry::API_KEY,
+        registry::API_SECRET,
+        registry::SUBJECT,
+        registry::TIMEOUT,
+        avro::RAW_DATUMS,
+        avro::SCHEMA_FILE,
+        avro::INTO_JSON,
+    ],
+    can_read: true,
+    can_write: true,
+    takes_updates: false,
+    reads_changelog: false,
+};
+
+const PROTOBUF: FormatDecl = FormatDecl {
+    name: "protobuf",
+    meaning: "Protocol Buffers, one record a message; in files each behind its length (a varint). Columns are fields by \
+              name, and other fields are skipped. A field that tells whether it is there (`optional`, of a `oneof`, a \
+              message) is null where it is not; others have their default. Enums are TEXT, nested messages STRUCT, \
+              repeated fields arrays, `google.protobuf.Timestamp` TIMESTAMP, maps JSON.",
+    options: &[
+        protobuf::DESCRIPTOR,
+        protobuf::MESSAGE_NAME,
+        protobuf::CONFLUENT,
+        registry::ENDPOINT,
+        registry::API_KEY,
+        registry::API_SECRET,
+        registry::SUBJECT,
+        registry::TIMEOUT,
+        protobuf::LENGTH_DELIMITED,
+        protobuf::INTO_JSON,
+    ],
+    can_read: true,
+    can_write: true,
+    takes_updates: false,
+    reads_changelog: false,
 };
 
 const CSV: FormatDecl = FormatDecl {
@@ -142,8 +227,19 @@ const PARQUET: FormatDecl = FormatDecl {
 
 const RAW_STRING: FormatDecl = FormatDecl {
     name: "raw_string",
-    meaning: "Each line is the value of the table's only column, of type TEXT.",
-    options: &[],
+    meaning: "Each line or message is the value of the table's only column, of type TEXT.",
+    options: &[framing::METHOD, framing::ALIAS, framing::MAX_LENGTH],
+    can_read: true,
+    can_write: true,
+    takes_updates: false,
+    reads_changelog: false,
+};
+
+const RAW_BYTES: FormatDecl = FormatDecl {
+    name: "raw_bytes",
+    meaning: "Each message is the value of the table's only column, of type BYTEA. In a file each line is, up to its \
+              line end; a value with one cannot be written there.",
+    options: &[framing::METHOD, framing::ALIAS, framing::MAX_LENGTH],
     can_read: true,
     can_write: true,
     takes_updates: false,
@@ -160,27 +256,102 @@ pub fn check(
     format: &str,
     options: &Options,
     schema: &Schema,
-    _direction: Direction,
+    direction: Direction,
 ) -> Result<(), OptionFault> {
+    framing::check(options)?;
     match format {
-        "raw_string" => one_text_column("format", "'raw_string'", schema),
+        "raw_string" => one_column("format", "'raw_string'", schema, "TEXT"),
+        "raw_bytes" => one_column("format", "'raw_bytes'", schema, "BYTEA"),
         "csv" => csv::Dialect::parse(options).map(|_| ()),
-        "json" if options.bool(UNSTRUCTURED) == Some(true) => {
-            one_text_column(UNSTRUCTURED, "'json.unstructured'", schema)
+        "avro" => {
+            avro::check(options, direction)?;
+            match avro::is_document(options) {
+                true => one_column(
+                    avro::INTO_JSON.name,
+                    "'avro.into_unstructured_json'",
+                    schema,
+                    "TEXT",
+                ),
+                false => Ok(()),
+            }
+        }
+        "json" => check_json(options, schema, direction),
+        "protobuf" => {
+            protobuf::check(options, direction)?;
+            match protobuf::is_document(options) {
+                true => one_column(
+                    protobuf::INTO_JSON.name,
+                    "'protobuf.into_unstructured_json'",
+                    schema,
+                    "TEXT",
+                ),
+                false => Ok(()),
+            }
         }
         _ => Ok(()),
     }
 }
 
-fn one_text_column(option: &str, what: &str, schema: &Schema) -> Result<(), OptionFault> {
-    let is_text =
-        |t: &DataType| matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+fn check_json(options: &Options, schema: &Schema, direction: Direction) -> Result<(), OptionFault> {
+    let is = |name: &str| options.bool(name) == Some(true);
+    if is(UNSTRUCTURED) {
+        one_column(UNSTRUCTURED, "'json.unstructured'", schema, "TEXT")?;
+    }
+    if is(INCLUDE_SCHEMA.name) {
+        for other in [UNSTRUCTURED, JSON_CONFLUENT.name] {
+            if is(other) {
+                return Err(excludes(INCLUDE_SCHEMA.name, other));
+            }
+        }
+    }
+    if is(JSON_CONFLUENT.name) && direction == Direction::Sink {
+        registry::Config::parse(options)?;
+    }
+    Ok(())
+}
+
+fn excludes(option: &str, other: &str) -> OptionFault {
+    OptionFault {
+        option: Some(option.to_string()),
+        message: format!("'{option}' excludes '{other}'"),
+        hint: None,
+    }
+}
+
+/// Refuses options that are about messages, for tables whose records are lines or files.
+pub fn refuse_messages(format: Option<&str>, options: &Options) -> Result<(), OptionFault> {
+    let given = match format {
+        Some("protobuf") => protobuf::is_confluent(options).then_some(protobuf::CONFLUENT.name),
+        _ => (options.bool(JSON_CONFLUENT.name) == Some(true)).then_some(JSON_CONFLUENT.name),
+    };
+    match given {
+        None => Ok(()),
+        Some(name) => Err(OptionFault {
+            option: Some(name.to_string()),
+            message: format!("'{name}' is for messages, which this connector has none of"),
+            hint: Some("leave it and the schema registry out".to_string()),
+        }),
+    }
+}
+
+/// Checks that the schema is one column of a type by its SQL name: TEXT or BYTEA.
+fn one_column(
+    option: &str,
+    what: &str,
+    schema: &Schema,
+    sql_type: &str,
+) -> Result<(), OptionFault> {
+    use DataType as T;
+    let fits = |t: &T| match sql_type {
+        "BYTEA" => matches!(t, T::Binary | T::LargeBinary | T::BinaryView),
+        _ => matches!(t, T::Utf8 | T::LargeUtf8 | T::Utf8View),
+    };
     match schema.fields().as_ref() {
-        [only] if is_text(only.data_type()) => Ok(()),
+        [only] if fits(only.data_type()) => Ok(()),
         _ => Err(OptionFault {
             option: Some(option.to_string()),
-            message: format!("{what} needs exactly one column, of type TEXT"),
-            hint: Some("declare the table as (value TEXT)".to_string()),
+            message: format!("{what} needs exactly one column, of type {sql_type}"),
+            hint: Some(format!("declare the table as (value {sql_type})")),
         }),
     }
 }

@@ -8,39 +8,61 @@ use thalweg_dataflow::options::Options;
 use thalweg_dataflow::table::SourceSpec;
 use thalweg_runtime::connector::ConnectorError;
 
+pub mod avro;
 mod cells;
 mod column;
+pub mod confluent;
 pub mod csv;
 mod debezium;
 pub mod declare;
 pub mod decode;
 pub mod encode;
 mod fault;
+pub mod framing;
 mod gather;
 pub mod json;
 mod lines;
 pub mod parquet;
-pub mod raw_string;
-mod value;
+pub mod protobuf;
+#[cfg(test)]
+mod random;
+pub mod raw;
+pub mod registry;
+pub(crate) mod value;
 
 pub use declare::{FORMATS, check};
 pub use decode::{BadSpan, Consumed, Decoded, Framing, RecordDecoder};
-pub use encode::Encoder;
+pub use encode::{Encoder, Messages};
+pub use value::sql_type;
 
-/// A decoder of records, which have the fields `declared`, into `physical`, some of these. Errors: the format is not one of records, or the schema has a
-/// column that it cannot read.
+/// A decoder of records, or of messages with several where the options say so, which have the fields
+/// `declared`, into `physical`, some of these. Errors: the format is not one of records, or the schema has
+/// a column that it cannot read.
 pub fn decoder(
     format: &str,
     options: &Options,
     declared: &SchemaRef,
     physical: SchemaRef,
 ) -> Result<Box<dyn RecordDecoder>, ConnectorError> {
-    match format {
-        "csv" => Ok(Box::new(csv::decoder(options, declared, physical)?)),
-        "json" => json::decoder(options, physical),
-        "raw_string" => Ok(Box::new(raw_string::RawDecoder::lines(physical)?)),
-        other => Err(unknown(other, "read")),
-    }
+    let decoder: Box<dyn RecordDecoder> = match format {
+        "avro" => Box::new(avro::decoder(options, physical)?),
+        "csv" => Box::new(csv::decoder(options, declared, physical)?),
+        "json" => json::decoder(options, physical)?,
+        "protobuf" => Box::new(protobuf::decoder(options, physical)?),
+        "raw_bytes" => Box::new(raw::RawDecoder::bytes(physical)?),
+        "raw_string" => Box::new(raw::RawDecoder::lines(physical)?),
+        other => return Err(unknown(other, "read")),
+    };
+    Ok(framing::framed(decoder, options))
+}
+
+/// An encoder of the keys of messages, objects of the columns of `schema`: as 'json' writes rows, with what the
+/// options of the table say of schemas, times and decimals.
+pub fn key_encoder(
+    options: &Options,
+    schema: &SchemaRef,
+) -> Result<Box<dyn Encoder>, ConnectorError> {
+    Ok(Box::new(json::JsonEncoder::of_keys(schema, options)?))
 }
 
 /// A decoder of the records of a source. Errors: as of [`decoder`].
@@ -72,6 +94,7 @@ pub fn encoder(
         return Err(encode::append_only(format));
     }
     match format {
+        "avro" => Ok(Box::new(avro::AvroEncoder::new(schema, options)?)),
         "csv" => Ok(Box::new(csv::encoder(options, schema)?)),
         "json" => Ok(Box::new(json::JsonEncoder::new(schema, options)?)),
         "debezium_json" => Ok(Box::new(json::DebeziumEncoder::new(schema, options)?)),
@@ -79,7 +102,9 @@ pub fn encoder(
             options,
             schema.clone(),
         )?)),
-        "raw_string" => Ok(Box::new(raw_string::RawEncoder)),
+        "protobuf" => Ok(Box::new(protobuf::ProtobufEncoder::new(schema, options)?)),
+        "raw_bytes" => Ok(Box::new(raw::RawEncoder::bytes())),
+        "raw_string" => Ok(Box::new(raw::RawEncoder::text())),
         other => Err(unknown(other, "written")),
     }
 }
