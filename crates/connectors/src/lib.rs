@@ -3,6 +3,8 @@
 //! Implements the runtime's [`thalweg_runtime::connector`] contract. Knows no SQL.
 
 pub mod blackhole;
+mod blocking;
+pub mod discover;
 pub mod docs;
 pub mod file;
 pub mod format;

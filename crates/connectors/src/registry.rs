@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use thalweg_dataflow::options::{ConnectorDecl, FormatDecl, OptionFault, Registry, TableCheck};
+use arrow::datatypes::Field;
+use thalweg_dataflow::options::{
+    ConnectorDecl, FormatDecl, OptionFault, Options, Outline, Registry, TableCheck,
+};
 use thalweg_dataflow::table::{SinkSpec, SourceSpec};
 use thalweg_runtime::connector::{ConnectorError, ConnectorFactory, Sink, Source};
 
@@ -21,6 +24,18 @@ pub trait Connector: Send + Sync {
 
     /// Called only where the declaration says `can_write`.
     fn sink(&self, spec: &Arc<SinkSpec>) -> Result<Box<dyn Sink>, ConnectorError>;
+
+    /// The columns of a table that declares none, where what is read says them itself, as a Parquet file does.
+    /// `None`: it does not; the format's schema or a sample of records must say.
+    fn own_columns(&self, _table: &Outline) -> Result<Option<Vec<Field>>, ConnectorError> {
+        Ok(None)
+    }
+
+    /// The options with which a sample of a table's records is read: from their beginning, where its own would begin
+    /// elsewhere.
+    fn sampling(&self, options: &Options) -> Options {
+        options.clone()
+    }
 }
 
 /// The connectors that scripts can name.
@@ -60,6 +75,17 @@ impl Connectors {
             let message = format!("connector '{name}' does not exist");
             ConnectorError::configuration(message, Some(self.known()))
         })
+    }
+
+    /// See [`Connector::own_columns`].
+    pub fn own_columns(&self, table: &Outline) -> Result<Option<Vec<Field>>, ConnectorError> {
+        self.expect(&table.connector)?.own_columns(table)
+    }
+
+    /// See [`Connector::sampling`].
+    pub fn sampling(&self, table: &Outline) -> Options {
+        let connector = self.find(&table.connector);
+        connector.map_or_else(|| table.options.clone(), |c| c.sampling(&table.options))
     }
 
     fn known(&self) -> String {

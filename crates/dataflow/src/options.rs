@@ -171,6 +171,17 @@ pub struct TableCheck<'a> {
     pub direction: Direction,
 }
 
+/// A table that declares no columns of its own: what there is to find them by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outline {
+    pub table: String,
+    pub connector: String,
+    pub format: Option<String>,
+    pub options: Options,
+    /// Records to look at, where the columns may be told from records.
+    pub sample: Option<usize>,
+}
+
 /// What is wrong with a table's options, and which option to point at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OptionFault {

@@ -2,6 +2,7 @@
 
 mod changelog;
 mod columns;
+mod outline;
 mod time;
 
 use std::collections::BTreeMap;
@@ -20,17 +21,23 @@ use crate::error::{Fault, FaultKind, Position};
 use crate::options::{Given, find_connector, find_format};
 use crate::parse::statement::{CreateTable, OriginClause, Role};
 pub use changelog::check_key as check_changelog_key;
-pub use columns::declared_field;
+pub use columns::{FoundColumns, declared_field};
+pub use outline::outline;
 
 /// The relation that `create` declares. `query` is the schema of its `AS query`, whose columns it then
-/// has. Gives every fault found.
+/// has; `found` are the columns that the outside world knows of a table without any. Gives every fault found.
 pub fn declare(
     create: &CreateTable,
     query: Option<&SchemaRef>,
+    found: Option<&FoundColumns>,
     registry: &dyn Registry,
 ) -> Result<Relation, Vec<Fault>> {
     let mut faults = Vec::new();
-    let declaration = Declaration { create, registry };
+    let declaration = Declaration {
+        create,
+        found,
+        registry,
+    };
     match declaration.build(query, &mut faults) {
         Some(relation) if faults.is_empty() => Ok(relation),
         _ => Err(faults),
@@ -39,6 +46,7 @@ pub fn declare(
 
 struct Declaration<'a> {
     create: &'a CreateTable,
+    found: Option<&'a FoundColumns>,
     registry: &'a dyn Registry,
 }
 
@@ -58,7 +66,7 @@ impl Declaration<'_> {
         }
         let columns = match query {
             Some(schema) => columns::of_query(create, schema, faults),
-            None => columns::declared(create, connector, faults),
+            None => columns::declared(create, connector, self.found, faults),
         }?;
         if unknown_connector {
             return None;

@@ -67,6 +67,18 @@ pub const TABLE_OPTIONS: &[OptionDecl] = &[
         "What happens to a record that cannot be used.",
     ),
     OptionDecl::optional(
+        "infer_schema",
+        OptionKind::Bool,
+        Some("false"),
+        "Whether a table without columns gets them from a sample of its records: the union of their fields, with the types that were seen. They are fixed then; a later record that does not fit is a bad record.",
+    ),
+    OptionDecl::optional(
+        "infer_schema.records",
+        OptionKind::Count,
+        Some("1000"),
+        "How many records the sample has at most.",
+    ),
+    OptionDecl::optional(
         "dead_letter",
         OptionKind::Text,
         None,

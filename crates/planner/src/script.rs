@@ -3,12 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use thalweg_dataflow::options::Registry;
+use thalweg_dataflow::options::{Outline, Registry};
 use thalweg_dataflow::plan::{Graph, JobSettings, NodeId};
+use thalweg_dataflow::table::SourceSpec;
 
-use crate::catalog::Catalog;
+use crate::bind::source_spec;
+use crate::catalog::{Catalog, Relation};
+use crate::declare::{FoundColumns, outline};
 use crate::error::Fault;
 use crate::lower::lower_script;
+use crate::parse::parse;
+use crate::parse::statement::Statement;
 use crate::settings::Settings;
 use crate::statements::{BoundScript, bind_script};
 
@@ -33,6 +38,8 @@ pub struct ScriptOptions {
     pub fixtures: BTreeMap<String, String>,
     /// Every sink is replaced by a result sink (`SinkSpec::table` then is the sink's own name).
     pub dry_run: bool,
+    /// Columns of tables that declare none, by the index of their statement: see [`Planner::outlines`].
+    pub found: BTreeMap<usize, FoundColumns>,
 }
 
 /// A planned script.
@@ -88,6 +95,36 @@ impl Planner {
             catalog: Catalog::default(),
             settings: Settings::default(),
         }
+    }
+
+    /// The tables of `sql` whose columns must be found before it is planned, by the index of their statement. The
+    /// planner cannot look: it asks nobody outside.
+    pub fn outlines(&self, sql: &str) -> BTreeMap<usize, Outline> {
+        stacker::grow(STACK_BYTES, || {
+            let creates = parse(sql)
+                .into_iter()
+                .enumerate()
+                .filter_map(|(i, parsed)| {
+                    let Ok(Statement::CreateTable(create)) = parsed.result else {
+                        return None;
+                    };
+                    let is_there = self.catalog.relations.contains_key(&create.name.text);
+                    if create.if_not_exists && is_there {
+                        return None;
+                    }
+                    Some((i, outline(&create, self.registry.as_ref())?))
+                });
+            creates.collect()
+        })
+    }
+
+    /// The source of a table of the catalog, of which all columns are read; `None`: there is no such table.
+    pub fn source_of(&self, table: &str) -> Option<Result<SourceSpec, Fault>> {
+        let Relation::Table(def) = self.catalog.relations.get(table)? else {
+            return None;
+        };
+        let columns: Vec<usize> = (0..def.columns.len()).collect();
+        Some(source_spec(def, &columns, self.registry.as_ref()))
     }
 
     /// Plans all statements of `sql`, or gives every fault found, in the order of their positions. The

@@ -20,7 +20,7 @@ use crate::bind::{
     presentable, result_schema, scans, with_distinct_names,
 };
 use crate::catalog::{Catalog, Relation, TableDef};
-use crate::declare::{OptionPositions, check_options};
+use crate::declare::{FoundColumns, OptionPositions, check_options};
 use crate::error::{Fault, FaultKind, Position, closest};
 use crate::parse::statement::{Insert, Name, Show, Statement};
 use crate::parse::{Parsed, parse};
@@ -68,6 +68,7 @@ pub fn bind_script(
         registry: Arc::clone(registry),
         fixtures: Fixtures::new(options.fixtures.clone(), Arc::clone(registry)),
         dry_run: options.dry_run,
+        found: options.found.clone(),
         out: BoundScript {
             catalog: catalog.clone(),
             settings: settings.clone(),
@@ -95,6 +96,8 @@ struct ScriptBinder {
     registry: Arc<dyn Registry>,
     fixtures: Fixtures,
     dry_run: bool,
+    /// Columns of tables that declare none, by statement.
+    found: BTreeMap<usize, FoundColumns>,
     out: BoundScript,
     /// Relations whose CREATE was faulty.
     broken: BTreeSet<String>,

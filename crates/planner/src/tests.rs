@@ -2,6 +2,7 @@
 
 mod ddl;
 mod faults;
+mod found;
 mod insert;
 mod lower;
 mod mutations;

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
-use thalweg_connectors::Connectors;
+use thalweg_connectors::{Connectors, discover};
 use thalweg_dataflow::plan::{Graph, NodeId, Op};
+use thalweg_dataflow::table::SourceSpec;
 use thalweg_planner::script::QueryKind;
 use thalweg_planner::{Job, Outcome, Planner, Script, ScriptOptions};
 use thalweg_runtime::RuntimeError;
-use thalweg_runtime::connector::ConnectorFactory;
+use thalweg_runtime::connector::{ConnectorFactory, Source};
 use thalweg_runtime::job::Environment;
 
 use crate::error::{Error, Result};
@@ -44,6 +45,8 @@ pub enum StatementResult {
 
 pub struct Session {
     planner: Planner,
+    /// Those that scripts can name: where columns are found that tables do not declare.
+    tables: Arc<Connectors>,
     connectors: Arc<dyn ConnectorFactory>,
     options: SessionOptions,
     /// Opened with the first job: a script that is only planned touches no disk.
@@ -56,6 +59,7 @@ impl Session {
         let connectors = Arc::new(Connectors::standard());
         Self {
             planner: Planner::new(connectors.clone()),
+            tables: connectors.clone(),
             connectors,
             options,
             environment: None,
@@ -63,9 +67,29 @@ impl Session {
         }
     }
 
-    /// Plans a script; its DDL and settings take effect unless it has faults.
+    /// Plans a script; its DDL and settings take effect unless it has faults. Columns that tables do not declare are
+    /// asked for outside first, which may take seconds.
     pub fn plan(&mut self, sql: &str, options: &ScriptOptions) -> Result<Script> {
-        self.planner.plan(sql, options).map_err(Error::Faults)
+        let outlines = self.planner.outlines(sql).into_iter();
+        let found = outlines.map(|(i, table)| (i, discover::columns(&self.tables, &table)));
+        let options = ScriptOptions {
+            found: found.collect(),
+            ..options.clone()
+        };
+        self.planner.plan(sql, &options).map_err(Error::Faults)
+    }
+
+    /// A table of the catalog as it is read by itself, with all of its columns. Errors: there is no such table, or it
+    /// cannot be read.
+    pub fn source(&self, table: &str) -> Result<(Arc<SourceSpec>, Box<dyn Source>)> {
+        let Some(spec) = self.planner.source_of(table) else {
+            return Err(Error::Usage(format!(
+                "the script has no table \"{table}\" with a connector"
+            )));
+        };
+        let spec = Arc::new(spec.map_err(|fault| Error::Faults(vec![fault]))?);
+        let source = self.connectors.source(&spec)?;
+        Ok((spec, source))
     }
 
     /// Starts a planned job, whose results go to `results`. Inside a Tokio runtime. Errors: a data

@@ -5,7 +5,10 @@
 
 use std::sync::Arc;
 
-use thalweg_dataflow::options::{ConnectorDecl, OptionDecl, OptionFault, OptionKind, TableCheck};
+use arrow::datatypes::Field;
+use thalweg_dataflow::options::{
+    ConnectorDecl, OptionDecl, OptionFault, OptionKind, Outline, TableCheck,
+};
 use thalweg_dataflow::table::{SinkSpec, SourceSpec};
 use thalweg_runtime::connector::{ConnectorError, Sink, Source};
 
@@ -27,7 +30,15 @@ mod window;
 #[cfg(test)]
 mod bad_input_tests;
 
-const FORMATS: &[&str] = &["json", "debezium_json", "csv", "parquet", "raw_string"];
+const FORMATS: &[&str] = &[
+    "json",
+    "debezium_json",
+    "csv",
+    "parquet",
+    "protobuf",
+    "raw_string",
+    "raw_bytes",
+];
 
 const METADATA: &[(&str, &str, &str)] = &[
     (
@@ -110,6 +121,10 @@ impl Connector for SingleFile {
         )?))
     }
 
+    fn own_columns(&self, table: &Outline) -> Result<Option<Vec<Field>>, ConnectorError> {
+        source::own_columns(table, list::single)
+    }
+
     fn sink(&self, spec: &Arc<SinkSpec>) -> Result<Box<dyn Sink>, ConnectorError> {
         Ok(Box::new(sink::SingleFileSink::new(spec.clone())?))
     }
@@ -128,6 +143,10 @@ impl Connector for Filesystem {
 
     fn source(&self, spec: &Arc<SourceSpec>) -> Result<Box<dyn Source>, ConnectorError> {
         Ok(Box::new(source::FileSource::new(spec.clone(), list::many)?))
+    }
+
+    fn own_columns(&self, table: &Outline) -> Result<Option<Vec<Field>>, ConnectorError> {
+        source::own_columns(table, list::many)
     }
 
     fn sink(&self, spec: &Arc<SinkSpec>) -> Result<Box<dyn Sink>, ConnectorError> {

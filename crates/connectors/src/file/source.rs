@@ -5,6 +5,8 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arrow::datatypes::Field;
+use thalweg_dataflow::options::Outline;
 use thalweg_dataflow::table::SourceSpec;
 use thalweg_runtime::connector::{ConnectorError, Offset, Source, SplitId, SplitReader};
 
@@ -150,6 +152,20 @@ impl Source for FileSource {
         };
         Ok(Box::new(RecordReader::open(opening, spec, position)?))
     }
+}
+
+/// The columns of the first Parquet file that a path means; `None` for other formats.
+pub fn own_columns(table: &Outline, list: List) -> Result<Option<Vec<Field>>, ConnectorError> {
+    let config = Config::parse(&table.options, table.format.as_deref())
+        .map_err(|f| ConnectorError::configuration(f.message, f.hint))?;
+    if config.format != "parquet" {
+        return Ok(None);
+    }
+    let files = list(&config.path)?;
+    let Some(first) = files.first() else {
+        return Ok(Some(Vec::new()));
+    };
+    parquet::columns(&first.path, &open(&first.path)?).map(Some)
 }
 
 fn open(path: &str) -> Result<File, ConnectorError> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use arrow::datatypes::{Field, SchemaRef};
-use thalweg_dataflow::options::ConnectorDecl;
+use thalweg_dataflow::options::{ConnectorDecl, OptionFault};
 
 use crate::catalog::{ColumnDef, ColumnOrigin};
 use crate::error::{Fault, FaultKind, closest};
@@ -11,29 +11,59 @@ use crate::parse::parse_type;
 use crate::parse::statement::{ColumnClause, CreateTable, OriginClause};
 use crate::types::{field_of, sql_name_of};
 
-/// The declared columns, or those that the connector has by itself.
+/// The columns of a table that declares none, or why they could not be found.
+pub type FoundColumns = Result<Vec<Field>, OptionFault>;
+
+/// The declared columns, or those that the connector has by itself; those found before them.
 pub fn declared(
     create: &CreateTable,
     connector: Option<&ConnectorDecl>,
+    found: Option<&FoundColumns>,
     faults: &mut Vec<Fault>,
 ) -> Option<Vec<ColumnDef>> {
     let fixed = connector.map(fixed_columns).unwrap_or_default();
-    if create.columns.is_empty() {
-        if fixed.is_empty() {
-            let message = format!("table \"{}\" has no columns", create.name.text);
-            faults.push(Fault::new(FaultKind::Syntax, message).at(Some(create.name.position)));
-            return None;
-        }
+    if create.columns.is_empty() && !fixed.is_empty() {
         return Some(fixed.into_iter().map(physical).collect());
     }
     let n_faults = faults.len();
-    report_duplicates(create, faults);
-    let columns: Vec<_> = create
-        .columns
-        .iter()
-        .filter_map(|clause| column(clause, connector, &fixed, faults))
+    let found = match found {
+        Some(Ok(fields)) => fields.as_slice(),
+        Some(Err(fault)) => {
+            faults.push(not_found(create, fault));
+            &[]
+        }
+        None => &[],
+    };
+    if create.columns.is_empty() && found.is_empty() && faults.len() == n_faults {
+        let message = format!("table \"{}\" has no columns", create.name.text);
+        let fault = Fault::new(FaultKind::Syntax, message).at(Some(create.name.position));
+        faults.push(match connector {
+            Some(_) => fault.hint("declare them, or add infer_schema = true"),
+            None => fault,
+        });
+    }
+    report_duplicates(create, found, faults);
+    let found = found.iter().cloned().map(physical);
+    let declared = create.columns.iter();
+    let columns: Vec<_> = found
+        .chain(declared.filter_map(|clause| column(clause, connector, &fixed, faults)))
         .collect();
     (faults.len() == n_faults).then_some(columns)
+}
+
+fn not_found(create: &CreateTable, fault: &OptionFault) -> Fault {
+    let mut options = create.options.iter();
+    let named = fault
+        .option
+        .as_ref()
+        .and_then(|name| options.find(|o| o.key.text == *name));
+    let position = named.map_or(create.name.position, |option| option.key.position);
+    Fault {
+        kind: FaultKind::InvalidOption,
+        message: format!("table \"{}\": {}", create.name.text, fault.message),
+        position: Some(position),
+        hint: fault.hint.clone(),
+    }
 }
 
 /// The columns of `CREATE TABLE … AS query`.
@@ -119,8 +149,8 @@ pub fn declared_field(sql_type: &str) -> Field {
     parsed.unwrap_or_else(|fault| panic!("a connector declares the type {sql_type}: {fault}"))
 }
 
-fn report_duplicates(create: &CreateTable, faults: &mut Vec<Fault>) {
-    let mut seen = BTreeSet::new();
+fn report_duplicates(create: &CreateTable, found: &[Field], faults: &mut Vec<Fault>) {
+    let mut seen: BTreeSet<&String> = found.iter().map(Field::name).collect();
     for column in create.columns.iter().filter(|c| !seen.insert(&c.name.text)) {
         let message = format!("column \"{}\" is declared twice", column.name.text);
         faults.push(Fault::new(FaultKind::DuplicateObject, message).at(Some(column.name.position)));

@@ -32,7 +32,8 @@ impl ScriptBinder {
         }
         self.option_positions.add(create);
         if create.query.is_none() {
-            let relation = declare(create, None, self.registry.as_ref())
+            let found = self.found.get(&self.statement);
+            let relation = declare(create, None, found, self.registry.as_ref())
                 .inspect_err(|_| self.break_name(&create.name))?;
             self.register(&create.name, relation);
             return Ok(BoundOutcome::Done("CREATE TABLE"));
@@ -57,7 +58,12 @@ impl ScriptBinder {
     ) -> Result<(Relation, BoundQuery), Vec<Fault>> {
         let query = create.query.as_deref().expect("asked for by the caller");
         let plan = presentable(self.bind_query(query)?.plan).map_err(|fault| vec![fault])?;
-        let relation = declare(create, Some(&result_schema(&plan)), self.registry.as_ref())?;
+        let relation = declare(
+            create,
+            Some(&result_schema(&plan)),
+            None,
+            self.registry.as_ref(),
+        )?;
         let (def, kind) = match &relation {
             Relation::Table(def) => (Arc::clone(def), RelationKind::Table),
             Relation::Stream(def) => (Arc::clone(def), RelationKind::Stream),

@@ -284,7 +284,7 @@ fn faults_of_create_table() {
             CREATE TABLE t (a INT, A TEXT) WITH (connector = 'blackhole')
                 column "a" is declared twice at 1:24
             CREATE TABLE t WITH (connector = 'kafka', bootstrap_servers = 'b', topic = 't')
-                table "t" has no columns at 1:14
+                table "t" has no columns at 1:14 · hint: declare them, or add infer_schema = true
             CREATE TABLE t ()
                 table "t" has no columns at 1:14
             CREATE TABLE t (a UUID) WITH (connector = 'blackhole')

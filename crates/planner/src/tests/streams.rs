@@ -79,7 +79,11 @@ fn options(fixtures: &[(&str, &str)], dry_run: bool) -> ScriptOptions {
         .iter()
         .map(|(table, path)| (table.to_string(), path.to_string()))
         .collect();
-    ScriptOptions { fixtures, dry_run }
+    ScriptOptions {
+        fixtures,
+        dry_run,
+        ..Default::default()
+    }
 }
 
 #[test]
