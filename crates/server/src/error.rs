@@ -76,7 +76,8 @@ impl Error {
             Self::Runtime(RuntimeError::Connector {
                 source: ConnectorError::Configuration { hint, .. },
                 ..
-            }) => hint.clone(),
+            })
+            | Self::Output(ConnectorError::Configuration { hint, .. }) => hint.clone(),
             Self::NeverEnds { .. } => {
                 Some("run it with `thalweg run`, which prints results as they come".into())
             }

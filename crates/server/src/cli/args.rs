@@ -31,6 +31,7 @@ pub enum Command {
     Run(RunArgs),
     Validate(ValidateArgs),
     Explain(ExplainArgs),
+    Tail(TailArgs),
 }
 
 /// Run a SQL script until its sources end or Ctrl-C
@@ -83,7 +84,8 @@ Examples:
 /// Check a SQL script without running it
 ///
 /// Reports every fault with line, column and hint, in one pass. Nothing is read or written, and
-/// no connector is contacted. The exit code is 0 when there is none, and 10 otherwise.
+/// no connector is contacted, except for the columns of tables that declare none. The exit code is 0
+/// when there is none, and 10 otherwise.
 #[derive(Debug, ClapArgs)]
 pub struct ValidateArgs {
     #[command(flatten)]
@@ -103,6 +105,38 @@ pub struct ExplainArgs {
     #[command(flatten)]
     pub script: ScriptArgs,
 }
+
+/// Print the records of a table as they are read
+///
+/// Reads the table's connector directly: no query runs, and nothing is written. A record is printed as a JSON object of
+/// the table's columns, one a line. One that cannot be used is printed as it is, after a line that begins with `!` and
+/// says why and where it is. Of a changelog, each record's effect stands before it: write, read (a snapshot's), delete or
+/// truncate. Ends after -n records, at the end of the input, or with Ctrl-C.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = TAIL_EXAMPLES, after_long_help = TAIL_EXAMPLES)]
+pub struct TailArgs {
+    /// The table, which the script creates
+    #[arg(value_name = "TABLE")]
+    pub table: String,
+
+    #[command(flatten)]
+    pub script: ScriptArgs,
+
+    /// How many records to print, good and bad; 0: all that come
+    #[arg(short = 'n', long = "records", value_name = "N", default_value_t = 20)]
+    pub records: usize,
+
+    /// Print one JSON object a line: {"row": ROW}, with "op" in a changelog, or {"bad": {reason, message, place, ...}}
+    #[arg(long)]
+    pub json: bool,
+}
+
+const TAIL_EXAMPLES: &str = "\
+Examples:
+  thalweg tail orders pipeline.sql
+  thalweg tail orders -n 0 --json pipeline.sql
+  thalweg tail o -e \"CREATE TABLE o WITH (connector = 'single_file', path = 'orders.ndjson',
+                     infer_schema = true)\"";
 
 #[derive(Debug, ClapArgs)]
 #[group(required = true, multiple = false)]

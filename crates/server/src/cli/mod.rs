@@ -9,6 +9,7 @@ mod progress;
 mod report;
 mod run;
 mod signals;
+mod tail;
 mod validate;
 
 use std::io::IsTerminal;
@@ -25,6 +26,7 @@ pub fn main(args: Args) -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Validate(args) => validate::validate(&args),
         Command::Explain(args) => explain::explain(&args),
+        Command::Tail(args) => tail::tail(args),
     };
     outcome.unwrap_or_else(report::failure).into()
 }

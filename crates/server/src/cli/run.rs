@@ -45,6 +45,7 @@ async fn run_script(args: RunArgs, script: &SqlText) -> Result<Exit> {
     let options = ScriptOptions {
         fixtures: args.fixture.iter().cloned().collect(),
         dry_run: args.dry_run,
+        ..Default::default()
     };
     let planned = match session.plan(&script.text, &options) {
         Ok(planned) => planned,

@@ -10,4 +10,5 @@ mod output;
 mod run;
 mod sample;
 mod stopping;
+mod tail;
 mod validate;
