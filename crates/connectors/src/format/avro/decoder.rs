@@ -200,7 +200,8 @@ impl RecordDecoder for AvroDecoder {
     }
 
     fn decode_one(&mut self, record: &[u8], at: u64) -> bool {
-        if !self.gather.fits(record.len()) {
+        // Nothing can be said of further records either, and each would ask again.
+        if self.failed.is_some() || !self.gather.fits(record.len()) {
             return false;
         }
         if record.len() > MAX_RECORD {

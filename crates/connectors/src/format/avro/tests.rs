@@ -475,6 +475,10 @@ fn a_registry_that_fails_is_no_fault_of_the_record() {
     let columns = Arc::new(Schema::new(vec![Field::new("id", DataType::Int64, true)]));
     let mut decoder = decoder(&options, columns).unwrap();
     assert!(decoder.decode_one(&confluent_header(1), 0));
+    // Who cannot be asked is not asked again before that is told.
+    registry.requests();
+    assert!(!decoder.decode_one(&confluent_header(2), 1));
+    assert_eq!(registry.requests(), Vec::<String>::new());
     let error = decoder.flush().unwrap_err().to_string();
     assert!(
         error.starts_with(&format!("schema registry: GET {url}/schemas/ids/1: 500")),
@@ -585,4 +589,20 @@ fn options_are_checked_together() {
         ("avro.confluent_schema_registry", "true"),
     ];
     assert!(check(&both, Source).unwrap_err().contains("excludes"));
+}
+
+#[test]
+fn a_record_of_ten_megabytes_is_a_record_like_any_other() {
+    let mut record = order(1)[..11].to_vec();
+    cursor::write_bytes(&vec![b'x'; 10 << 20], &mut record);
+    let cut = &record[..record.len() - 1];
+    let decoded = decode(
+        &mut raw(ORDER, order_columns()),
+        [&record[..], cut, &record],
+    );
+    assert_eq!((decoded.rows.num_rows(), decoded.bad.len()), (2, 1));
+    assert_eq!(
+        decoded.rows.column(0).as_string::<i32>().value(1).len(),
+        10 << 20
+    );
 }

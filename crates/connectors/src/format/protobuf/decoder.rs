@@ -179,7 +179,8 @@ impl ProtobufDecoder {
 
     /// Whether a record of `len` bytes may be read before a flush.
     fn fits(&self, len: usize) -> bool {
-        self.gather.fits(len)
+        // After a failure nothing can be said of further records either, and each would ask again.
+        self.failed.is_none() && self.gather.fits(len)
     }
 
     /// Reads and keeps or rejects a record. False: it must come again after a flush.

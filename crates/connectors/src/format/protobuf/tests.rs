@@ -607,3 +607,16 @@ fn options_are_checked_together() {
     let message = prost_reflect::DynamicMessage::decode(order_type(), golden().as_slice()).unwrap();
     assert_eq!(message.encode_to_vec().len(), golden().len());
 }
+
+#[test]
+fn a_record_of_ten_megabytes_is_a_record_like_any_other() {
+    let mut record = vec![0x12];
+    wire::write_varint(10 << 20, &mut record);
+    record.resize(record.len() + (10 << 20), b'x');
+    let cut = &record[..record.len() - 1];
+    let decoded = decode(
+        vec![Field::new("note", DataType::Utf8, true)],
+        &[&record, cut, &record],
+    );
+    assert_eq!((decoded.rows.num_rows(), decoded.bad.len()), (2, 1));
+}
