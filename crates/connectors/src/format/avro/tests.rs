@@ -606,3 +606,34 @@ fn a_record_of_ten_megabytes_is_a_record_like_any_other() {
         10 << 20
     );
 }
+
+/// Bytes that fastavro 1 wrote, read into the columns that their schema says.
+#[test]
+fn golden_bytes_of_another_writer() {
+    let schema = r#"{"type":"record","name":"shop.Row","fields":[
+        {"name":"id","type":"long"},{"name":"note","type":["null","string"]},
+        {"name":"price","type":{"type":"bytes","logicalType":"decimal","precision":12,"scale":2}},
+        {"name":"at","type":{"type":"long","logicalType":"timestamp-micros"}},
+        {"name":"day","type":{"type":"int","logicalType":"date"}},
+        {"name":"tags","type":{"type":"array","items":"string"}},
+        {"name":"m","type":{"type":"map","values":["null","double"]}},
+        {"name":"e","type":{"type":"enum","name":"E","symbols":["A","B"]}},
+        {"name":"f","type":{"type":"fixed","name":"F","size":2}},
+        {"name":"u","type":{"type":"string","logicalType":"uuid"}},
+        {"name":"in","type":{"type":"record","name":"In","fields":[
+            {"name":"x","type":"float"},{"name":"y","type":"boolean"}]}}]}"#;
+    let hex = "0d020e6772c3b6c39f6506fe1dc6c0dfd5aceef786068cb50204026102620004026b02000000000000e03f026e00000201ff4830303031303230332d303430352d303630372d303830392d3061306230633064306530660000c03f01";
+    let byte = |i: usize| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap();
+    let record: Vec<u8> = (0..hex.len() / 2).map(byte).collect();
+    let parsed = AvroSchema::parse(schema, &[]).unwrap();
+    let columns = columns::columns(&parsed).unwrap();
+    let decoded = decode(&mut raw(schema, columns), [&record[..]]);
+    assert_eq!(decoded.bad, []);
+    let mut text = Vec::new();
+    crate::format::encoder("json", &Options::default(), &decoded.rows.schema(), false)
+        .unwrap()
+        .rows(&decoded.rows, &mut text)
+        .unwrap();
+    let expected = r#"{"id":-7,"note":"größe","price":-1234.50,"at":"2024-01-01T10:00:15.02Z","day":"2024-02-29","tags":["a","b"],"m":{"k":0.5,"n":null},"e":"B","f":"Af8=","u":"00010203-0405-0607-0809-0a0b0c0d0e0f","in":{"x":1.5,"y":true}}"#;
+    assert_eq!(String::from_utf8(text).unwrap().trim_end(), expected);
+}

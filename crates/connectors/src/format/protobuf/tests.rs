@@ -73,7 +73,7 @@ fn feed(decoder: &mut ProtobufDecoder, records: &[&[u8]]) -> Decoded {
 }
 
 /// id 7, note "hi", color BLUE, sizes [1, 2] packed, who {name "a", boss {}}, cash 1.5, at 1 s + 5 ns, counts {"k": 3},
-/// raw ff, maybe 0, written by hand.
+/// raw ff, maybe 0, written by hand; Google's own implementation for Python writes the same.
 fn golden() -> Vec<u8> {
     let mut bytes = vec![8, 7, 0x12, 2, b'h', b'i', 0x18, 2, 0x22, 2, 1, 2];
     bytes.extend([0x2a, 5, 0x0a, 1, b'a', 0x12, 0]);
