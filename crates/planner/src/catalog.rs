@@ -16,6 +16,23 @@ pub struct Catalog {
 }
 
 impl Catalog {
+    /// Whether nothing was created, replaced or dropped between the two. Cheap: definitions are shared.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let same = |(a, b): (&Relation, &Relation)| match (a, b) {
+            (Relation::Table(a), Relation::Table(b))
+            | (Relation::Stream(a), Relation::Stream(b)) => Arc::ptr_eq(a, b),
+            (Relation::View(a), Relation::View(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        };
+        self.relations.len() == other.relations.len()
+            && self.relations.keys().eq(other.relations.keys())
+            && self
+                .relations
+                .values()
+                .zip(other.relations.values())
+                .all(same)
+    }
+
     /// Forgets where relations were declared, which means nothing in another script.
     pub fn forget_positions(&mut self) {
         for relation in self.relations.values_mut() {

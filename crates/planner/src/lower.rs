@@ -67,6 +67,7 @@ fn placed(query: &BoundQuery, statement: usize, places: &[Placed]) -> Outcome {
         sink: place.sink,
         kind: query.kind,
         target: query.sink.table.clone(),
+        limit: query.limit,
     }
 }
 

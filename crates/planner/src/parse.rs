@@ -8,6 +8,7 @@ mod dialect;
 mod nesting;
 mod options;
 mod query;
+mod session;
 mod settings;
 pub mod statement;
 mod types;
@@ -21,7 +22,7 @@ pub use dialect::TABLE_ARGUMENT;
 use statement::Statement;
 
 /// One statement of a script, or why it is none.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Parsed {
     /// Of its first token.
     pub position: Position,
@@ -29,7 +30,7 @@ pub struct Parsed {
 }
 
 /// A statement that could not be parsed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ParseFault {
     pub fault: Fault,
     /// The relation that the statement would have created, so that its users are not faulted too.
@@ -168,7 +169,11 @@ impl<'a> StatementParser<'a> {
         let Token::Word(word) = &self.parser.peek_token_ref().token else {
             return self.parse_select();
         };
-        match word.value.to_ascii_lowercase().as_str() {
+        let word = word.value.to_ascii_lowercase();
+        if let Some(statement) = self.parse_session()? {
+            return Ok(statement);
+        }
+        match word.as_str() {
             "select" | "with" | "values" | "from" => self.parse_select(),
             "create" => self.parse_create(),
             "insert" => self.parse_insert(),
@@ -282,9 +287,9 @@ const STATEMENTS: [&str; 14] = [
 
 fn unknown_statement(word: &str) -> Fault {
     match word {
-        "update" | "delete" | "merge" | "truncate" | "alter" | "copy" | "begin" | "commit"
-        | "rollback" | "grant" | "revoke" | "prepare" | "execute" | "declare" | "fetch"
-        | "close" => Fault::new(
+        "update" | "delete" | "merge" | "truncate" | "alter" | "grant" | "revoke" | "prepare"
+        | "execute" | "savepoint" | "release" | "listen" | "notify" | "lock" | "analyze"
+        | "vacuum" | "comment" => Fault::new(
             FaultKind::Unsupported,
             format!("{} is not supported", word.to_uppercase()),
         ),

@@ -215,8 +215,12 @@ impl Visitor for Refusals {
                     self.faults.push(fault.at(position));
                 }
             }
-            Expr::Value(value) if matches!(value.value, Value::Placeholder(_)) => {
-                self.refuse("parameters are", expr.span());
+            Expr::Value(value) => {
+                if let Value::Placeholder(name) = &value.value {
+                    let message = format!("there is no parameter {name}");
+                    let fault = Fault::new(FaultKind::UndefinedParameter, message);
+                    self.faults.push(fault.at(position_of(expr)));
+                }
             }
             _ => {}
         }

@@ -11,19 +11,18 @@ pub use streams::{filled_stream, read_streams};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::Query;
 use thalweg_dataflow::options::{Direction, Registry};
 
 use crate::bind::{
     Assignment, Bound, BoundQuery, BoundSink, Fixtures, Places, RelationKind, Scope, bind_query,
-    presentable, result_schema, scans, with_distinct_names,
+    presentable, result_schema, scans, with_distinct_names, without_limit,
 };
 use crate::catalog::{Catalog, Relation, TableDef};
 use crate::declare::{FoundColumns, OptionPositions, check_options};
 use crate::error::{Fault, FaultKind, Position, closest};
+use crate::parse::Parsed;
 use crate::parse::statement::{Insert, Name, Show, Statement};
-use crate::parse::{Parsed, parse};
 use crate::script::{QueryKind, ScriptOptions};
 use crate::settings::Settings;
 
@@ -58,7 +57,7 @@ pub enum BoundOutcome {
 
 /// Binds a script. Faults are found in one pass: statements after a faulty one are bound as well.
 pub fn bind_script(
-    sql: &str,
+    statements: Vec<Parsed>,
     options: &ScriptOptions,
     catalog: &Catalog,
     settings: &Settings,
@@ -69,6 +68,8 @@ pub fn bind_script(
         fixtures: Fixtures::new(options.fixtures.clone(), Arc::clone(registry)),
         dry_run: options.dry_run,
         found: options.found.clone(),
+        in_use: options.in_use.clone(),
+        result_limits: options.result_limits,
         out: BoundScript {
             catalog: catalog.clone(),
             settings: settings.clone(),
@@ -85,7 +86,7 @@ pub fn bind_script(
         option_positions: OptionPositions::default(),
         query_failed: false,
     };
-    for parsed in parse(sql) {
+    for parsed in statements {
         script.run(parsed);
         script.statement += 1;
     }
@@ -98,6 +99,9 @@ struct ScriptBinder {
     dry_run: bool,
     /// Columns of tables that declare none, by statement.
     found: BTreeMap<usize, FoundColumns>,
+    /// Relations that running jobs use, each with the name of one that does.
+    in_use: BTreeMap<String, String>,
+    result_limits: bool,
     out: BoundScript,
     /// Relations whose CREATE was faulty.
     broken: BTreeSet<String>,
@@ -163,6 +167,11 @@ impl ScriptBinder {
             Statement::Show(Show::Setting(name)) => self.show_setting(&name).map_err(one),
             Statement::Describe(name) => self.describe(&name),
             Statement::Explain(inner) => self.explain(*inner, position),
+            Statement::Session(statement) => {
+                let message = format!("{} is not supported in a script", statement.name());
+                let fault = Fault::new(FaultKind::Unsupported, message);
+                Err(one(fault.hint("it is for a client of `thalweg serve`")))
+            }
             query => {
                 let bound = self.bind(query, position)?;
                 Ok(self.add_query(bound))
@@ -212,9 +221,22 @@ impl ScriptBinder {
         kind: QueryKind,
         position: Position,
     ) -> Result<BoundQuery, Vec<Fault>> {
-        let plan = presentable(self.bind_query(query)?.plan).map_err(|fault| vec![fault])?;
+        let limited = self.result_limits && kind == QueryKind::Select;
+        let limited = limited.then(|| without_limit(query)).flatten();
+        let (query, limit) = match &limited {
+            Some((query, limit)) => (query, Some(*limit)),
+            None => (query, None),
+        };
+        let bound = self.bind_query(query)?;
+        let plan = presentable(bound.plan).map_err(|fault| vec![fault])?;
         let sink = BoundSink::result(self.statement, result_schema(&plan));
-        Ok(self.bound(kind, plan, sink, position))
+        let bound = Bound {
+            plan,
+            used: bound.used,
+        };
+        let mut query = self.bound(kind, bound, sink, position);
+        query.limit = limit;
+        Ok(query)
     }
 
     fn insert(&mut self, insert: &Insert, position: Position) -> Result<BoundQuery, Vec<Fault>> {
@@ -235,17 +257,20 @@ impl ScriptBinder {
             at: position,
         });
         faults.extend(assignment.iter().flat_map(Assignment::check_names));
-        let (Some((def, kind)), Some(assignment), Ok(bound), true) =
+        let (Some((def, kind)), Some(assignment), Ok(found), true) =
             (target, assignment, &bound, faults.is_empty())
         else {
             faults.extend(bound.err().unwrap_or_default());
             return Err(faults);
         };
-        let plan = assignment.assign(bound.plan.clone())?;
+        let bound = Bound {
+            plan: assignment.assign(found.plan.clone())?,
+            used: found.used.clone(),
+        };
         let sink = self
             .sink(&def, kind)
             .map_err(|fault| vec![fault.at(Some(insert.table.position))])?;
-        Ok(self.bound(QueryKind::Insert, plan, sink, position))
+        Ok(self.bound(QueryKind::Insert, bound, sink, position))
     }
 
     /// The table that an INSERT names; `None` where its own statement is faulty.
@@ -316,7 +341,7 @@ impl ScriptBinder {
     fn bound(
         &self,
         kind: QueryKind,
-        plan: LogicalPlan,
+        bound: Bound,
         sink: BoundSink,
         position: Position,
     ) -> BoundQuery {
@@ -324,7 +349,9 @@ impl ScriptBinder {
         BoundQuery {
             statement: self.statement,
             kind,
-            plan,
+            plan: bound.plan,
+            uses: bound.used,
+            limit: None,
             sink,
             settings,
             position: Some(position),

@@ -178,7 +178,7 @@ pub fn bind(sql: &str) -> BoundScript {
 }
 
 pub fn bind_with(sql: &str, options: &ScriptOptions) -> BoundScript {
-    Planner::new(TestRegistry::shared()).bind(sql, options)
+    Planner::new(TestRegistry::shared()).bind(Planner::parse(sql), options)
 }
 
 pub fn planned(sql: &str) -> Result<Script, Vec<Fault>> {

@@ -1,5 +1,6 @@
 //! Scripts in; plans, tables and faults out.
 
+mod clients;
 mod ddl;
 mod faults;
 mod found;

@@ -7,6 +7,8 @@ use thalweg_planner::Fault;
 use thalweg_runtime::RuntimeError;
 use thalweg_runtime::connector::ConnectorError;
 
+use crate::jobs::NameTaken;
+
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +27,8 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    #[error(transparent)]
+    JobName(#[from] NameTaken),
     /// A request on the command line that the script does not allow.
     #[error("{0}")]
     Usage(String),
@@ -52,6 +56,7 @@ impl Error {
             Self::Io { .. } => "58030",
             Self::NotText { .. } => "22021",
             Self::Usage(_) => "0A000",
+            Self::JobName(_) => "42710",
             Self::Output(_) => "58030",
             Self::Arrow(_) => "XX000",
             Self::Runtime(e) => runtime_sqlstate(e),

@@ -13,19 +13,12 @@ use thalweg_runtime::metrics::JobMetrics;
 
 use crate::error::Result;
 
-/// Stops the job when it is dropped, without a final epoch.
+/// Stops the job when it is dropped, without a final epoch. Owned by a supervisor ([`crate::jobs`]).
 pub struct Running {
     handle: JobHandle,
     metrics: Arc<JobMetrics>,
     /// What becomes of a table's bad records, where they do not end the job.
     fates: BTreeMap<String, String>,
-}
-
-/// How a job ended.
-pub struct Ended {
-    pub outcome: Result<()>,
-    /// What went missing without being an error: late rows, dropped records.
-    pub warnings: Vec<String>,
 }
 
 impl Running {
@@ -52,15 +45,13 @@ impl Running {
         self.handle.drain();
     }
 
-    pub fn metrics(&self) -> &Arc<JobMetrics> {
-        &self.metrics
+    /// Ends it at once. [`Running::wait`] then tells when all of its tasks are gone.
+    pub fn cancel(&self) {
+        self.handle.cancel();
     }
 
-    pub fn ended(&self, outcome: Result<()>) -> Ended {
-        Ended {
-            outcome,
-            warnings: self.warnings(),
-        }
+    pub fn metrics(&self) -> &Arc<JobMetrics> {
+        &self.metrics
     }
 
     /// `12 late rows: ...`, `table "orders": 3 bad records dropped (2 type, 1 malformed)`.

@@ -5,8 +5,10 @@
 //! collected in is decided here, through [`results::ResultTarget`]; the runtime sees ordinary sinks.
 
 pub mod cli;
+pub mod engine;
 pub mod error;
 pub mod job;
+pub mod jobs;
 pub mod results;
 pub mod session;
 pub mod text;

@@ -3,33 +3,23 @@
 //! The command line prints results as they come ([`Session::plan`], [`Session::start`]); everyone else
 //! runs statements to their end ([`Session::execute`]).
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
-use thalweg_connectors::{Connectors, discover};
 use thalweg_dataflow::plan::{Graph, NodeId, Op};
 use thalweg_dataflow::table::SourceSpec;
+use thalweg_planner::catalog::Catalog;
 use thalweg_planner::script::QueryKind;
-use thalweg_planner::{Job, Outcome, Planner, Script, ScriptOptions};
+use thalweg_planner::settings::Settings;
+use thalweg_planner::{Outcome, Planner, Script, ScriptOptions};
 use thalweg_runtime::RuntimeError;
 use thalweg_runtime::connector::{ConnectorFactory, Source};
-use thalweg_runtime::job::Environment;
 
+use crate::engine::{Engine, EngineOptions};
 use crate::error::{Error, Result};
-use crate::job::Running;
-use crate::results::{Collector, ResultTarget, WithResults};
-
-/// What a session is opened with.
-#[derive(Debug, Clone, Default)]
-pub struct SessionOptions {
-    /// Where state is kept; a temporary directory where none is given.
-    pub data_dir: Option<PathBuf>,
-    /// Subtasks per operator where the script does not say.
-    pub parallelism: Option<usize>,
-}
+use crate::results::Collector;
 
 /// What a statement gave.
 #[derive(Debug)]
@@ -43,75 +33,69 @@ pub enum StatementResult {
     },
 }
 
+/// Settings of its own, and the engine that it shares with others.
 pub struct Session {
-    planner: Planner,
-    /// Those that scripts can name: where columns are found that tables do not declare.
-    tables: Arc<Connectors>,
-    connectors: Arc<dyn ConnectorFactory>,
-    options: SessionOptions,
-    /// Opened with the first job: a script that is only planned touches no disk.
-    environment: Option<Environment>,
+    engine: Arc<Engine>,
+    settings: Settings,
     warnings: Vec<String>,
 }
 
 impl Session {
-    pub fn new(options: SessionOptions) -> Self {
-        let connectors = Arc::new(Connectors::standard());
+    /// A session with an engine of its own.
+    pub fn new(options: EngineOptions) -> Self {
+        Self::of(Arc::new(Engine::new(options)))
+    }
+
+    /// A session beside others.
+    pub fn of(engine: Arc<Engine>) -> Self {
         Self {
-            planner: Planner::new(connectors.clone()),
-            tables: connectors.clone(),
-            connectors,
-            options,
-            environment: None,
+            engine,
+            settings: Settings::default(),
             warnings: Vec::new(),
         }
+    }
+
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
     }
 
     /// Plans a script; its DDL and settings take effect unless it has faults. Columns that tables do not declare are
     /// asked for outside first, which may take seconds.
     pub fn plan(&mut self, sql: &str, options: &ScriptOptions) -> Result<Script> {
-        let outlines = self.planner.outlines(sql).into_iter();
-        let found = outlines.map(|(i, table)| (i, discover::columns(&self.tables, &table)));
-        let options = ScriptOptions {
-            found: found.collect(),
-            ..options.clone()
-        };
-        self.planner.plan(sql, &options).map_err(Error::Faults)
+        let statements = Planner::parse(sql);
+        loop {
+            let before = self.engine.catalog();
+            let mut planner = self.planner(before.clone());
+            let options = ScriptOptions {
+                found: self.engine.find_columns(&planner, &statements),
+                ..options.clone()
+            };
+            let script = planner.plan_parsed(statements.clone(), &options);
+            let script = script.map_err(Error::Faults)?;
+            let (catalog, settings) = planner.into_parts();
+            // Where another session has changed the catalog meanwhile, this one sees it now.
+            if self.engine.replace_catalog(&before, catalog) {
+                self.settings = settings;
+                return Ok(script);
+            }
+        }
+    }
+
+    fn planner(&self, catalog: Catalog) -> Planner {
+        Planner::resume(self.engine.registry(), catalog, self.settings.clone())
     }
 
     /// A table of the catalog as it is read by itself, with all of its columns. Errors: there is no such table, or it
     /// cannot be read.
     pub fn source(&self, table: &str) -> Result<(Arc<SourceSpec>, Box<dyn Source>)> {
-        let Some(spec) = self.planner.source_of(table) else {
+        let Some(spec) = self.planner(self.engine.catalog()).source_of(table) else {
             return Err(Error::Usage(format!(
                 "the script has no table \"{table}\" with a connector"
             )));
         };
         let spec = Arc::new(spec.map_err(|fault| Error::Faults(vec![fault]))?);
-        let source = self.connectors.source(&spec)?;
+        let source = self.engine.connectors().source(&spec)?;
         Ok((spec, source))
-    }
-
-    /// Starts a planned job, whose results go to `results`. Inside a Tokio runtime. Errors: a data
-    /// directory that cannot be opened; a source or sink that cannot.
-    pub fn start(&mut self, job: Job, results: Arc<dyn ResultTarget>) -> Result<Running> {
-        let connectors = self.connectors.clone();
-        let factory = Arc::new(WithResults {
-            connectors,
-            results,
-        });
-        let environment = self.environment()?.with_factory(factory);
-        let mut settings = job.settings;
-        settings.parallelism = settings.parallelism.or(self.options.parallelism);
-        Running::start(&job.graph, &settings, &environment)
-    }
-
-    fn environment(&mut self) -> Result<&Environment> {
-        if self.environment.is_none() {
-            let data_dir = self.options.data_dir.clone();
-            self.environment = Some(Environment::open(self.connectors.clone(), data_dir)?);
-        }
-        Ok(self.environment.as_ref().expect("opened above"))
     }
 
     /// Runs a script to its end and gives one result per statement. Errors: faults; a query whose
@@ -124,7 +108,7 @@ impl Session {
         let Script { outcomes, jobs } = script;
         let running = jobs
             .into_iter()
-            .map(|job| self.start(job, collector.clone()))
+            .map(|job| self.engine.start(job, collector.clone()))
             .collect::<Result<Vec<_>>>()?;
         let mut first_error = None;
         for mut job in running {
@@ -148,7 +132,7 @@ impl Session {
 }
 
 /// Sinks of the script whose changelog is wanted.
-fn subscribed(script: &Script) -> Vec<String> {
+pub fn subscribed(script: &Script) -> Vec<String> {
     let queries = script.outcomes.iter().filter_map(|outcome| match outcome {
         Outcome::Query {
             kind: QueryKind::Subscribe,
@@ -197,7 +181,8 @@ pub fn endless_source(graph: &Graph, node: NodeId) -> Option<String> {
     None
 }
 
-fn result(outcome: Outcome, collector: &Collector) -> Result<StatementResult> {
+/// What a statement came to, once its job has ended.
+pub fn result(outcome: Outcome, collector: &Collector) -> Result<StatementResult> {
     match outcome {
         Outcome::Done(tag) => Ok(StatementResult::Done(tag)),
         Outcome::Rows { columns, rows } => text_rows(columns, &rows),

@@ -18,8 +18,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::StreamExt;
 use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, MakeConnection, Runner};
+use thalweg_server::engine::EngineOptions;
 use thalweg_server::error::Error;
-use thalweg_server::session::{Session, SessionOptions, StatementResult};
+use thalweg_server::session::{Session, StatementResult};
 use thalweg_server::text::{Cells, Kind, kind};
 
 /// A suite that takes longer hangs.
@@ -29,9 +30,9 @@ struct Database(Session);
 
 impl Database {
     fn open(parallelism: usize) -> Self {
-        Self(Session::new(SessionOptions {
+        Self(Session::new(EngineOptions {
             parallelism: Some(parallelism),
-            ..SessionOptions::default()
+            ..EngineOptions::default()
         }))
     }
 

@@ -1,9 +1,9 @@
 //! Binding a query and giving it a sink.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::AnalyzerRule;
@@ -20,6 +20,21 @@ use crate::error::Fault;
 use crate::functions::Functions;
 use crate::refuse::refuse;
 use crate::rewrite;
+
+/// The types of a query's parameters, by number, as far as binding it tells.
+pub fn parameter_types(
+    query: &Query,
+    scope: &Scope<'_>,
+) -> Result<BTreeMap<usize, DataType>, Fault> {
+    let plan = plan_normalized(&BindContext::new(scope), normalized(query));
+    let types = plan.and_then(|plan| plan.get_parameter_types());
+    let types = types.map_err(Fault::from_datafusion)?;
+    let known = types.into_iter().filter_map(|(name, data_type)| {
+        let number = name.strip_prefix('$')?.parse().ok()?;
+        Some((number, data_type?))
+    });
+    Ok(known.collect())
+}
 
 /// A query's plan, and the relations that it names, through views too.
 pub struct Bound {

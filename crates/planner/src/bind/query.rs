@@ -1,5 +1,6 @@
 //! A query as the binder leaves it, for `physical` to lower.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
@@ -7,6 +8,7 @@ use datafusion::logical_expr::LogicalPlan;
 use thalweg_dataflow::options::Options;
 
 use super::assign::written_fields;
+use super::limit::RowLimit;
 use super::stream_table::RelationKind;
 use crate::catalog::TableDef;
 use crate::error::{Fault, FaultKind, Position};
@@ -24,6 +26,10 @@ pub struct BoundQuery {
     /// not: a NULL there is found when it is written.
     pub plan: LogicalPlan,
     pub sink: BoundSink,
+    /// Which rows of the result are wanted, where not all.
+    pub limit: Option<RowLimit>,
+    /// The relations that it names, through views too.
+    pub uses: BTreeSet<String>,
     /// The settings that held at the statement.
     pub settings: QuerySettings,
     /// Where the query begins, for faults that name no part of it.

@@ -38,7 +38,11 @@ impl StatementParser<'_> {
         if self.take_words(&["default"]) {
             return Ok(SetValue::Default);
         }
-        let (text, position) = self.parse_literal("a value")?;
+        let (mut text, position) = self.parse_literal("a value")?;
+        while self.take(&Token::Comma) {
+            text.push_str(", ");
+            text.push_str(&self.parse_literal("a value")?.0);
+        }
         Ok(SetValue::To { text, position })
     }
 
@@ -60,6 +64,14 @@ impl StatementParser<'_> {
         }
         if self.take_words(&["columns", "from"]) {
             return Ok(Statement::Describe(self.parse_relation_name()?));
+        }
+        if self.at_words(&["transaction", "isolation", "level"]) {
+            let name = Name {
+                text: "transaction_isolation".into(),
+                position: self.position(),
+            };
+            self.take_words(&["transaction", "isolation", "level"]);
+            return Ok(Statement::Show(Show::Setting(name)));
         }
         if self.at_words(&["time", "zone"]) {
             let name = Name {

@@ -17,6 +17,103 @@ pub enum Statement {
     Describe(Name),
     Drop(Drop),
     Explain(Box<Statement>),
+    Session(SessionStatement),
+}
+
+/// What concerns a connection or the jobs of a server. No script has them.
+#[derive(Debug, Clone)]
+pub enum SessionStatement {
+    Begin,
+    Commit,
+    Rollback,
+    Declare {
+        name: Name,
+        /// `WITH HOLD`: outlives its transaction.
+        hold: bool,
+        /// A [`Statement::Query`].
+        query: Box<Statement>,
+    },
+    Fetch {
+        cursor: Name,
+        count: FetchCount,
+    },
+    /// `None`: all cursors.
+    Close(Option<Name>),
+    Copy(CopyOut),
+    /// `None`: all prepared statements.
+    Deallocate(Option<Name>),
+    Discard,
+    Unlisten,
+    /// `SET TRANSACTION …`, `SET SESSION CHARACTERISTICS AS TRANSACTION …`.
+    SetTransaction,
+    ShowJobs,
+    DropJob {
+        name: Name,
+        if_exists: bool,
+    },
+    CreateJob {
+        name: Name,
+        /// A [`Statement::Insert`], or a [`Statement::CreateTable`] with a query.
+        insert: Box<Statement>,
+    },
+}
+
+impl SessionStatement {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Begin => "BEGIN",
+            Self::Commit => "COMMIT",
+            Self::Rollback => "ROLLBACK",
+            Self::Declare { .. } => "DECLARE",
+            Self::Fetch { .. } => "FETCH",
+            Self::Close(_) => "CLOSE",
+            Self::Copy(_) => "COPY",
+            Self::Deallocate(_) => "DEALLOCATE",
+            Self::Discard => "DISCARD",
+            Self::Unlisten => "UNLISTEN",
+            Self::SetTransaction => "SET TRANSACTION",
+            Self::ShowJobs => "SHOW JOBS",
+            Self::DropJob { .. } => "DROP JOB",
+            Self::CreateJob { .. } => "CREATE JOB",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FetchCount {
+    All,
+    Rows(u64),
+}
+
+/// `COPY (query) TO STDOUT`.
+#[derive(Debug, Clone)]
+pub struct CopyOut {
+    /// A [`Statement::Query`].
+    pub query: Box<Statement>,
+    pub format: CopyFormat,
+    pub header: bool,
+    /// Default: a tab in text, a comma in CSV.
+    pub delimiter: Option<u8>,
+    /// Default: `\N` in text, nothing in CSV.
+    pub null: Option<String>,
+}
+
+impl CopyOut {
+    pub fn new(query: Box<Statement>) -> Self {
+        Self {
+            query,
+            format: CopyFormat::Text,
+            header: false,
+            delimiter: None,
+            null: None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CopyFormat {
+    Text,
+    Csv,
 }
 
 /// An identifier as it is compared: unquoted ones in lower case.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use datafusion::common::ScalarValue;
 use datafusion::physical_expr::expressions::Literal;
-use thalweg_dataflow::plan::{Exchange, Input, JobSettings, NodeId, Op, OutputPort, Properties};
+use thalweg_dataflow::plan::{
+    Exchange, Graph, Input, JobSettings, NodeId, Op, OutputPort, Properties,
+};
 use thalweg_dataflow::table::{BadData, ExprRef, SourceSpec, dead_letter_schema};
 
 use super::Tables;
@@ -16,7 +18,7 @@ use crate::catalog::TableDef;
 use crate::changelog;
 use crate::declare::check_changelog_key;
 use crate::error::{Fault, FaultKind, Position};
-use crate::script::Job;
+use crate::script::{Job, RESULT_CONNECTOR};
 
 /// A job, and the node of each statement's result.
 pub(super) struct BuiltJob {
@@ -66,12 +68,25 @@ pub(super) fn build(
         let notice = "flush interval 0: every row is an epoch of its own, at parallelism 1; meant for teaching and debugging";
         builder.notices.push(notice.to_string());
     }
+    let mut uses = tables_of(&builder.graph);
+    uses.extend(queries.iter().flat_map(|q| q.query.uses.iter().cloned()));
     let job = Job {
+        uses,
         graph: builder.graph,
         settings,
         notices: builder.notices,
     };
     Ok(BuiltJob { job, sinks })
+}
+
+/// The tables that a graph reads or writes.
+fn tables_of(graph: &Graph) -> BTreeSet<String> {
+    let tables = graph.nodes.iter().filter_map(|node| match &node.op {
+        Op::Source(spec) => Some(spec.table.clone()),
+        Op::Sink(spec) if spec.connector != RESULT_CONNECTOR => Some(spec.table.clone()),
+        _ => None,
+    });
+    tables.collect()
 }
 
 /// A table, and the columns of it that the job reads.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{BoundOutcome, ScriptBinder};
 use crate::bind::Scope;
 use crate::bind::{
-    Assignment, BoundQuery, Places, RelationKind, bind_view, presentable, result_schema,
+    Assignment, Bound, BoundQuery, Places, RelationKind, bind_view, presentable, result_schema,
 };
 use crate::catalog::{Relation, ViewDef};
 use crate::declare::declare;
@@ -57,7 +57,8 @@ impl ScriptBinder {
         position: Position,
     ) -> Result<(Relation, BoundQuery), Vec<Fault>> {
         let query = create.query.as_deref().expect("asked for by the caller");
-        let plan = presentable(self.bind_query(query)?.plan).map_err(|fault| vec![fault])?;
+        let bound = self.bind_query(query)?;
+        let plan = presentable(bound.plan).map_err(|fault| vec![fault])?;
         let relation = declare(
             create,
             Some(&result_schema(&plan)),
@@ -87,11 +88,14 @@ impl ScriptBinder {
             places: Places::of_query(query),
             at: position,
         };
-        let plan = assignment.assign(plan)?;
+        let bound = Bound {
+            plan: assignment.assign(plan)?,
+            used: bound.used,
+        };
         let sink = self.sink(&def, kind).map_err(|fault| vec![fault])?;
         Ok((
             relation,
-            self.bound(QueryKind::CreateTableAs, plan, sink, position),
+            self.bound(QueryKind::CreateTableAs, bound, sink, position),
         ))
     }
 
@@ -202,16 +206,20 @@ impl ScriptBinder {
                 }
                 _ => None,
             });
-        let Some(user) = user else { return Ok(()) };
-        let message = format!(
-            "\"{}\" cannot be {change}: view \"{user}\" reads it",
-            name.text
-        );
-        Err(vec![
-            Fault::new(FaultKind::InvalidOption, message)
-                .at(Some(name.position))
-                .hint(format!("DROP VIEW {user} first")),
-        ])
+        let (user, hint) = match (user, self.in_use.get(&name.text)) {
+            (Some(view), _) => (
+                format!("view \"{view}\" reads it"),
+                format!("DROP VIEW {view} first"),
+            ),
+            (None, Some(job)) => (
+                format!("job \"{job}\" uses it"),
+                format!("DROP JOB {job} first"),
+            ),
+            (None, None) => return Ok(()),
+        };
+        let message = format!("\"{}\" cannot be {change}: {user}", name.text);
+        let fault = Fault::new(FaultKind::InUse, message).at(Some(name.position));
+        Err(vec![fault.hint(hint)])
     }
 
     fn register(&mut self, name: &Name, relation: Relation) {

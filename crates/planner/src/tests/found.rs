@@ -10,7 +10,7 @@ use crate::script::{Planner, ScriptOptions};
 use crate::test_registry::{TestRegistry, faults_with};
 
 fn outlines(sql: &str) -> BTreeMap<usize, Outline> {
-    Planner::new(TestRegistry::shared()).outlines(sql)
+    Planner::new(TestRegistry::shared()).outlines(&Planner::parse(sql))
 }
 
 const FILE: &str = "connector = 'single_file', path = 'x.json'";

@@ -22,6 +22,7 @@ fn outcomes_point_at_their_sinks() {
             sink,
             kind,
             target,
+            ..
         } = outcome
         {
             let Op::Sink(spec) = &script.jobs[*job].graph.node(*sink).op else {

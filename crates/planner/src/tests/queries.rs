@@ -197,7 +197,7 @@ fn refusals_have_positions() {
             SELECT * FROM tumbel(TABLE orders, DESCRIPTOR(ts), INTERVAL '1 minute')
                 table function "tumbel" does not exist at 1:15 · hint: did you mean "tumble"?
             SELECT $1 FROM orders
-                parameters are not supported yet at 1:8
+                there is no parameter $1 at 1:8
             SELECT * FROM public.orders
                 "public.orders" is qualified, and there are no schemas at 1:15
             SELECT * FROM totals

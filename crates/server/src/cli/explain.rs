@@ -7,13 +7,14 @@ use super::console;
 use super::exit::Exit;
 use super::input::SqlText;
 use super::report;
+use crate::engine::EngineOptions;
 use crate::error::{Error, Result};
-use crate::session::{Session, SessionOptions};
+use crate::session::Session;
 
 /// Prints the plan of each job.
 pub fn explain(args: &ExplainArgs) -> Result<Exit> {
     let script = SqlText::read(&args.script)?;
-    let mut session = Session::new(SessionOptions::default());
+    let mut session = Session::new(EngineOptions::default());
     let planned = match session.plan(&script.text, &Default::default()) {
         Ok(planned) => planned,
         Err(Error::Faults(faults)) => return Ok(report::faults(&script, &faults)),

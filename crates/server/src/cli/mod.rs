@@ -28,7 +28,9 @@ pub fn main(args: Args) -> ExitCode {
         Command::Explain(args) => explain::explain(&args),
         Command::Tail(args) => tail::tail(args),
     };
-    outcome.unwrap_or_else(report::failure).into()
+    outcome
+        .unwrap_or_else(|error| report::failure(&error))
+        .into()
 }
 
 /// Log lines go to standard error, from the level that `THALWEG_LOG` names (default: warnings).

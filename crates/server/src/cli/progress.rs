@@ -11,7 +11,7 @@ use thalweg_runtime::metrics::JobMetrics;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::job::Running;
+use crate::jobs::Job;
 
 /// Shorter runs show nothing.
 const PATIENCE: Duration = Duration::from_millis(700);
@@ -24,7 +24,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    pub fn start(running: &[Running], prints_results: bool) -> Self {
+    pub fn start(running: &[Arc<Job>], prints_results: bool) -> Self {
         let stdout_is_busy = prints_results && std::io::stdout().is_terminal();
         if !std::io::stderr().is_terminal() || stdout_is_busy {
             return Self { line: None };

@@ -11,8 +11,8 @@ use super::input::SqlText;
 use crate::error::Error;
 
 /// Tells a failure on standard error: what, where, what to do. Gives the exit code for it.
-pub fn failure(error: Error) -> Exit {
-    if let Error::Faults(faults) = &error {
+pub fn failure(error: &Error) -> Exit {
+    if let Error::Faults(faults) = error {
         // No text to point into: the caller that has it prints them itself.
         for fault in faults {
             tell(format_args!("error: {fault}"));
@@ -117,7 +117,9 @@ fn kind_name(kind: FaultKind) -> &'static str {
         FaultKind::UndefinedColumn => "undefined_column",
         FaultKind::UndefinedFunction => "undefined_function",
         FaultKind::UndefinedObject => "undefined_object",
+        FaultKind::UndefinedParameter => "undefined_parameter",
         FaultKind::DuplicateObject => "duplicate_object",
+        FaultKind::InUse => "in_use",
         FaultKind::InvalidOption => "invalid_option",
         FaultKind::InvalidType => "invalid_type",
         FaultKind::Grouping => "grouping",

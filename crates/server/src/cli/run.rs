@@ -5,10 +5,10 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use thalweg_planner::script::QueryKind;
-use thalweg_planner::{Job, Outcome, Script, ScriptOptions};
-use tokio::sync::watch;
-use tokio::task::JoinSet;
+use thalweg_planner::{Outcome, Script, ScriptOptions};
 
 use super::args::RunArgs;
 use super::console::tell;
@@ -17,10 +17,11 @@ use super::input::SqlText;
 use super::progress::Progress;
 use super::report;
 use super::signals::Interrupts;
+use crate::engine::{Engine, EngineOptions};
 use crate::error::{Error, Result};
-use crate::job::{Ended, Running};
+use crate::jobs::{Ended, Job, JobKind, JobName, JobSpec};
 use crate::results::{Layout, Output, Printer, Shown, set_batch};
-use crate::session::{Session, SessionOptions, endless_source, text_batch};
+use crate::session::{Session, endless_source, text_batch};
 
 /// How long tasks may take to let go of what they hold, after everything has ended or was aborted.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(1);
@@ -38,7 +39,7 @@ pub fn run(args: RunArgs) -> Result<Exit> {
 }
 
 async fn run_script(args: RunArgs, script: &SqlText) -> Result<Exit> {
-    let mut session = Session::new(SessionOptions {
+    let mut session = Session::new(EngineOptions {
         data_dir: args.data_dir.clone(),
         parallelism: args.parallelism.map(usize::from),
     });
@@ -63,10 +64,9 @@ async fn run_script(args: RunArgs, script: &SqlText) -> Result<Exit> {
 
     let interrupts = Interrupts::listen().map_err(|e| Error::io("signals", e))?;
     let output = Arc::new(Output::stdout());
-    let Script { outcomes, jobs } = planned;
-    answer_at_once(&outcomes, args.format, &output).await?;
-    if jobs.is_empty() {
-        return Ok(idle(script, &outcomes));
+    answer_at_once(&planned.outcomes, args.format, &output).await?;
+    if planned.jobs.is_empty() {
+        return Ok(idle(script, &planned.outcomes));
     }
     let prints = !shown.is_empty();
     let printer = Printer {
@@ -75,7 +75,7 @@ async fn run_script(args: RunArgs, script: &SqlText) -> Result<Exit> {
         shown,
         label_others: args.dry_run,
     };
-    let running = start(&mut session, jobs, Arc::new(printer))?;
+    let running = start(session.engine(), planned, Arc::new(printer))?;
     let progress = Progress::start(&running, prints);
     let exit = watch_over(running, interrupts, &output).await;
     progress.finish();
@@ -91,6 +91,7 @@ fn shown(script: &Script, dry_run: bool) -> HashMap<String, Shown> {
             sink,
             kind,
             target,
+            ..
         } = outcome
         else {
             continue;
@@ -143,36 +144,63 @@ fn idle(script: &SqlText, outcomes: &[Outcome]) -> Exit {
     Exit::Ok
 }
 
-fn start(session: &mut Session, jobs: Vec<Job>, printer: Arc<Printer>) -> Result<Vec<Running>> {
+fn start(engine: &Engine, planned: Script, printer: Arc<Printer>) -> Result<Vec<Arc<Job>>> {
     let mut running = Vec::new();
-    for mut job in jobs {
+    let Script { outcomes, jobs } = planned;
+    for (index, mut job) in jobs.into_iter().enumerate() {
         for notice in std::mem::take(&mut job.notices) {
             tell(format_args!("notice: {notice}"));
         }
-        running.push(session.start(job, printer.clone())?);
+        let spec = JobSpec {
+            name: JobName::Like(name(index, &outcomes)),
+            kind: JobKind::Insert,
+            uses: job.uses.clone(),
+        };
+        running.push(engine.start_job(spec, job, printer.clone())?);
     }
     Ok(running)
 }
 
-/// Waits until every job has ended. Jobs fail alone: the others go on, and the exit code tells.
-async fn watch_over(running: Vec<Running>, mut interrupts: Interrupts, output: &Output) -> Exit {
-    let (stop, _) = watch::channel(false);
-    let mut jobs = JoinSet::new();
-    for job in running {
-        jobs.spawn(until_ended(job, stop.subscribe()));
+/// A job is called after the first table that it fills, or the first of its statements.
+fn name(job: usize, outcomes: &[Outcome]) -> String {
+    let of_job = outcomes
+        .iter()
+        .enumerate()
+        .filter_map(|(i, outcome)| match outcome {
+            Outcome::Query {
+                job: of,
+                kind,
+                target,
+                ..
+            } if *of == job => Some((i, *kind, target)),
+            _ => None,
+        });
+    let bare = |kind| matches!(kind, QueryKind::Select | QueryKind::Subscribe);
+    let filled = of_job.clone().find(|(_, kind, _)| !bare(*kind));
+    match (filled, of_job.clone().next()) {
+        (Some((_, _, target)), _) => target.clone(),
+        (None, Some((i, ..))) => format!("statement_{}", i + 1),
+        (None, None) => "job".to_string(),
     }
+}
+
+/// Waits until every job has ended. Jobs fail alone: the others go on, and the exit code tells.
+async fn watch_over(running: Vec<Arc<Job>>, mut interrupts: Interrupts, output: &Output) -> Exit {
+    let mut ends: FuturesUnordered<_> = running.iter().map(|job| job.ended()).collect();
     let mut exit = Exit::Ok;
+    let mut stopping = false;
     let mut output_is_open = true;
     loop {
         tokio::select! {
-            ended = jobs.join_next() => match ended {
+            ended = ends.next() => match ended {
                 None => return exit,
-                Some(ended) => exit = exit.max(told(ended, jobs.len())),
+                Some(ended) => exit = exit.max(told(&ended, ends.len())),
             },
             () = interrupts.next() => {
-                if stop.send_replace(true) {
+                if std::mem::replace(&mut stopping, true) {
                     return Exit::Aborted;
                 }
+                running.iter().for_each(|job| job.drain());
                 tracing::info!("draining");
                 if std::io::stderr().is_terminal() {
                     tell(format_args!("draining; Ctrl-C again to abort"));
@@ -180,41 +208,22 @@ async fn watch_over(running: Vec<Running>, mut interrupts: Interrupts, output: &
             }
             () = output.closed(), if output_is_open => {
                 output_is_open = false;
-                stop.send_replace(true);
+                stopping = true;
+                running.iter().for_each(|job| job.drain());
             }
         }
     }
 }
 
-/// Runs a job to its end, draining it once `stop` says so.
-async fn until_ended(mut job: Running, mut stop: watch::Receiver<bool>) -> Ended {
-    tokio::select! {
-        ended = job.wait() => return job.ended(ended),
-        // An error means that nobody can ask any more: the process is going down.
-        _ = stop.wait_for(|stop| *stop) => job.drain(),
-    }
-    let ended = job.wait().await;
-    job.ended(ended)
-}
-
 /// Tells on standard error how a job ended, where it is worth telling.
-fn told(ended: Result<Ended, tokio::task::JoinError>, n_others: usize) -> Exit {
-    let ended = match ended {
-        Ok(ended) => ended,
-        Err(e) => {
-            tell(format_args!(
-                "error: internal error: {e}; please report this"
-            ));
-            return Exit::Failed;
-        }
-    };
+fn told(ended: &Ended, n_others: usize) -> Exit {
     for warning in &ended.warnings {
         tell(format_args!("warning: {warning}"));
     }
-    match ended.outcome {
-        Ok(()) => Exit::Ok,
-        Err(error) if error.is_broken_pipe() => Exit::Ok,
-        Err(error) => {
+    match ended.outcome.error() {
+        None => Exit::Ok,
+        Some(error) if error.is_broken_pipe() => Exit::Ok,
+        Some(error) => {
             let exit = report::failure(error);
             if n_others > 0 {
                 tell(format_args!(

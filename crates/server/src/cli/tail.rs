@@ -24,9 +24,10 @@ use super::exit::Exit;
 use super::input::SqlText;
 use super::report;
 use super::signals::Interrupts;
+use crate::engine::EngineOptions;
 use crate::error::{Error, Result};
 use crate::results::Output;
-use crate::session::{Session, SessionOptions};
+use crate::session::Session;
 
 pub fn tail(args: TailArgs) -> Result<Exit> {
     let script = SqlText::read(&args.script)?;
@@ -41,7 +42,7 @@ pub fn tail(args: TailArgs) -> Result<Exit> {
 }
 
 async fn tail_table(args: TailArgs, script: &SqlText) -> Result<Exit> {
-    let mut session = Session::new(SessionOptions::default());
+    let mut session = Session::new(EngineOptions::default());
     match session.plan(&script.text, &ScriptOptions::default()) {
         Ok(_) => {}
         Err(Error::Faults(faults)) => return Ok(report::faults(script, &faults)),

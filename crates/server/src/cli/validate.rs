@@ -7,13 +7,14 @@ use super::console;
 use super::exit::Exit;
 use super::input::SqlText;
 use super::report;
+use crate::engine::EngineOptions;
 use crate::error::{Error, Result};
-use crate::session::{Session, SessionOptions};
+use crate::session::Session;
 
 /// Plans the script and reports every fault; runs nothing.
 pub fn validate(args: &ValidateArgs) -> Result<Exit> {
     let script = SqlText::read(&args.script)?;
-    let mut session = Session::new(SessionOptions::default());
+    let mut session = Session::new(EngineOptions::default());
     match session.plan(&script.text, &ScriptOptions::default()) {
         Ok(planned) => {
             let sound = if args.json {
