@@ -9,6 +9,7 @@ packages=(
   "clang:used by bindgen to find the system headers"
   "libclang-dev:read by bindgen to make the bindings of RocksDB"
   "libssl-dev:TLS and SASL of the Kafka client"
+  "postgresql-client:psql, which the tests of \`thalweg serve\` connect with"
   "mold:the linker that .cargo/config.toml asks for"
   "git:to clone and to work"
   "curl:to fetch the Rust installer"

@@ -34,7 +34,7 @@ mod tests;
 mod types;
 pub mod window;
 
+pub use declare::FoundColumns;
 pub use error::{Fault, FaultKind, Position};
 pub use parse::Parsed;
-pub use declare::FoundColumns;
 pub use script::{Job, Outcome, Planner, Script, ScriptOptions};

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use thalweg_connectors::{Connectors, discover};
 use thalweg_dataflow::options::Registry;
-use thalweg_planner::{FoundColumns, Job as PlannedJob, Parsed, Planner};
 use thalweg_planner::catalog::Catalog;
+use thalweg_planner::{FoundColumns, Job as PlannedJob, Parsed, Planner};
 use thalweg_runtime::job::Environment;
 
 use crate::error::Result;

@@ -9,6 +9,7 @@ pub mod engine;
 pub mod error;
 pub mod job;
 pub mod jobs;
+pub mod pgwire;
 pub mod results;
 pub mod session;
 pub mod text;

@@ -1,5 +1,6 @@
 //! What can be said on the command line.
 
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
@@ -29,6 +30,7 @@ Environment:
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Run(RunArgs),
+    Serve(ServeArgs),
     Validate(ValidateArgs),
     Explain(ExplainArgs),
     Tail(TailArgs),
@@ -80,6 +82,36 @@ Examples:
                   path = 'orders.ndjson', format = 'json'); SELECT sum(amount) FROM o\"
   thalweg run --fixture orders=orders.ndjson --dry-run pipeline.sql
   thalweg run --format table pipeline.sql";
+
+/// Serve psql and other clients of PostgreSQL
+///
+/// Clients share one catalog; settings are their own. A SELECT or SUBSCRIBE sends rows as they come and
+/// ends with its client; an INSERT over sources that never end goes on as a job in the background
+/// (SHOW JOBS, DROP JOB). Tables, views and jobs do not outlive the server.
+///
+/// There is no authentication yet, so only loopback addresses are listened on. Ctrl-C (or SIGTERM) drains
+/// all jobs, and the exit code is 0. A second Ctrl-C aborts.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = SERVE_EXAMPLES, after_long_help = SERVE_EXAMPLES)]
+pub struct ServeArgs {
+    /// Listen on this address and port; port 0 takes any that is free
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:5433", value_parser = parse_address)]
+    pub listen: SocketAddr,
+
+    /// Keep state in this directory [default: a temporary one, removed at the end]
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+
+    /// Subtasks per operator [default: the number of cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub parallelism: Option<u16>,
+}
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  thalweg serve
+  psql -h 127.0.0.1 -p 5433 -c \"SHOW JOBS\"
+  psql -h 127.0.0.1 -p 5433 -c \"COPY (SUBSCRIBE (SELECT ...)) TO STDOUT\"";
 
 /// Check a SQL script without running it
 ///
@@ -159,6 +191,12 @@ fn parse_fixture(text: &str) -> Result<(String, String), String> {
     }
 }
 
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let expected = || "expected ADDRESS:PORT, as in 127.0.0.1:5433".to_string();
+    let mut addresses = text.to_socket_addrs().map_err(|_| expected())?;
+    addresses.next().ok_or_else(expected)
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -175,6 +213,13 @@ mod tests {
         assert!(Args::try_parse_from(["thalweg", "run"]).is_err());
         assert!(Args::try_parse_from(["thalweg", "run", "a.sql", "-e", "SELECT 1"]).is_err());
         assert!(Args::try_parse_from(["thalweg", "run", "-"]).is_ok());
+    }
+
+    #[test]
+    fn an_address_has_a_port() {
+        assert!(parse_address("127.0.0.1:5433").is_ok());
+        assert!(parse_address("[::1]:0").is_ok());
+        assert!(parse_address("127.0.0.1").is_err());
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod input;
 mod progress;
 mod report;
 mod run;
+mod serve;
 mod signals;
 mod tail;
 mod validate;
@@ -24,6 +25,7 @@ use tracing_subscriber::filter::LevelFilter;
 pub fn main(args: Args) -> ExitCode {
     let outcome = match args.command {
         Command::Run(args) => run::run(args),
+        Command::Serve(args) => serve::serve(&args),
         Command::Validate(args) => validate::validate(&args),
         Command::Explain(args) => explain::explain(&args),
         Command::Tail(args) => tail::tail(args),

@@ -9,6 +9,7 @@ mod collect;
 mod encode;
 mod output;
 mod print;
+mod stream;
 mod table;
 
 use std::sync::Arc;
@@ -17,9 +18,12 @@ use thalweg_dataflow::table::{SinkSpec, SourceSpec};
 use thalweg_planner::script::RESULT_CONNECTOR;
 use thalweg_runtime::connector::{ConnectorError, ConnectorFactory, Sink, Source};
 
+pub use changelog::schema as changelog_schema;
 pub use collect::{Collected, Collector};
+pub use encode::json_texts;
 pub use output::Output;
 pub use print::{Layout, Printer, Shown, set_batch};
+pub use stream::{Broken, RowStream, View, channel};
 
 /// Makes the sinks of results.
 pub trait ResultTarget: Send + Sync {

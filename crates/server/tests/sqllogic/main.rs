@@ -1,9 +1,10 @@
-//! Runs every suite under `sql-tests/` through a session, at parallelism 1 and 2.
+//! Runs every suite under `sql-tests/` through a session, at parallelism 1 and 2, and through a connection of `thalweg serve`,
+//! in the simple and in the extended protocol.
 //!
 //! In a suite, `$DATA` is `sql-tests/data` and `$__TEST_DIR__` a directory of the suite's own, where
 //! `control substitution on` is given. A bounded SELECT gives its final rows, `SUBSCRIBE (query)` the
 //! changelog as before, after, op; `SHOW WARNINGS` what the last statement dropped or found late. What
-//! holds at one parallelism only says `onlyif parallelism-1`.
+//! holds at one parallelism only says `onlyif parallelism-1`, what differs for a client `skipif pgwire`.
 //!
 //! `SLT_FILTER=part-of-a-name` runs some of them; `SLT_UPDATE=1` writes actual results into the files,
 //! to be read with care before they are believed.
@@ -12,102 +13,20 @@
     reason = "the helpers of tests are tests, though clippy cannot know it"
 )]
 
+mod client;
+mod doors;
+mod shown;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use futures::StreamExt;
-use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, MakeConnection, Runner};
-use thalweg_server::engine::EngineOptions;
-use thalweg_server::error::Error;
-use thalweg_server::session::{Session, StatementResult};
-use thalweg_server::text::{Cells, Kind, kind};
+use sqllogictest::{MakeConnection, Normalizer, Runner};
+
+use doors::{Database, Door};
 
 /// A suite that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(180);
-
-struct Database(Session);
-
-impl Database {
-    fn open(parallelism: usize) -> Self {
-        Self(Session::new(EngineOptions {
-            parallelism: Some(parallelism),
-            ..EngineOptions::default()
-        }))
-    }
-
-    fn warnings(&self) -> DBOutput<DefaultColumnType> {
-        let rows = self.0.warnings().iter().map(|w| vec![w.clone()]).collect();
-        DBOutput::Rows {
-            types: vec![DefaultColumnType::Text],
-            rows,
-        }
-    }
-}
-
-#[async_trait]
-impl AsyncDB for Database {
-    type Error = Error;
-    type ColumnType = DefaultColumnType;
-
-    async fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, Error> {
-        if sql.trim().eq_ignore_ascii_case("show warnings") {
-            return Ok(self.warnings());
-        }
-        let results = self.0.execute(sql).await?;
-        match results
-            .into_iter()
-            .rfind(|r| matches!(r, StatementResult::Rows { .. }))
-        {
-            Some(result) => rows(result),
-            None => Ok(DBOutput::StatementComplete(0)),
-        }
-    }
-
-    async fn shutdown(&mut self) {}
-
-    fn engine_name(&self) -> &str {
-        "thalweg"
-    }
-
-    fn error_sql_state(error: &Error) -> Option<String> {
-        Some(error.sqlstate().to_string())
-    }
-
-    async fn sleep(duration: Duration) {
-        tokio::time::sleep(duration).await;
-    }
-}
-
-fn rows(result: StatementResult) -> Result<DBOutput<DefaultColumnType>, Error> {
-    let StatementResult::Rows { schema, batches } = result else {
-        return Ok(DBOutput::StatementComplete(0));
-    };
-    let types = schema
-        .fields()
-        .iter()
-        .map(|field| match kind(field.data_type()) {
-            Kind::Whole => DefaultColumnType::Integer,
-            Kind::Real => DefaultColumnType::FloatingPoint,
-            Kind::Other => DefaultColumnType::Text,
-        });
-    let types = types.collect();
-    let mut rows = Vec::new();
-    for batch in &batches {
-        let cells = Cells::new(batch)?;
-        for row in 0..batch.num_rows() {
-            let texts = (0..batch.num_columns()).map(|column| cells.text(column, row));
-            let texts = texts.collect::<Result<Vec<_>, _>>()?;
-            rows.push(
-                texts
-                    .into_iter()
-                    .map(|t| if t.is_empty() { "(empty)".into() } else { t })
-                    .collect(),
-            );
-        }
-    }
-    Ok(DBOutput::Rows { types, rows })
-}
 
 fn suites_dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -131,16 +50,40 @@ fn suites(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-async fn run_suite(suite: PathBuf, parallelism: usize, update: bool) -> Result<(), String> {
-    let mut runner = Runner::new(move || async move { Ok(Database::open(parallelism)) });
+/// Equal but for JSON in the place of structs, and microseconds in the place of nanoseconds.
+fn alike(normalizer: Normalizer, actual: &[Vec<String>], expected: &[String]) -> bool {
+    let actual: Vec<_> = actual
+        .iter()
+        .map(|row| vec![shown::canonical(&row.join(" "))])
+        .collect();
+    let expected: Vec<_> = expected.iter().map(|line| shown::canonical(line)).collect();
+    sqllogictest::default_validator(normalizer, &actual, &expected)
+}
+
+async fn run_suite(
+    suite: PathBuf,
+    door: Door,
+    parallelism: usize,
+    update: bool,
+) -> Result<(), String> {
+    let mut runner = Runner::new(move || Database::open(door, parallelism));
     runner.add_label(&format!("parallelism-{parallelism}"));
+    runner.add_label(door.label());
+    if door != Door::Session {
+        runner.with_validator(alike);
+    }
     runner.set_var(
         "DATA".into(),
         suites_dir().join("data").display().to_string(),
     );
     // A strict validator would also compare column types; the default ignores them.
-    runner.with_column_validator(sqllogictest::strict_column_validator);
-    let told = |what: String| format!("{} at parallelism {parallelism}: {what}", suite.display());
+    if door == Door::Session {
+        runner.with_column_validator(sqllogictest::strict_column_validator);
+    }
+    let told = |what: String| {
+        let suite = suite.display();
+        format!("{suite} by {door:?} at parallelism {parallelism}: {what}")
+    };
     if update {
         let separator = " ";
         let validator = sqllogictest::default_validator;
@@ -176,8 +119,8 @@ where
     failures
 }
 
-#[test]
-fn every_suite_passes_at_parallelism_1_and_2() {
+/// Runs the chosen suites, each in every way, two at a time.
+fn run_all(ways: &[(Door, usize)]) {
     let filter = std::env::var("SLT_FILTER").unwrap_or_default();
     let update = std::env::var_os("SLT_UPDATE").is_some();
     let chosen: Vec<_> = suites(&suites_dir())
@@ -185,10 +128,11 @@ fn every_suite_passes_at_parallelism_1_and_2() {
         .filter(|path| path.to_string_lossy().contains(&filter))
         .collect();
     assert!(!chosen.is_empty(), "no suite's path contains {filter:?}");
-    let parallelisms: &[usize] = if update { &[1] } else { &[1, 2] };
+    let updating = [(Door::Session, 1)];
+    let ways = if update { &updating[..] } else { ways };
     let runs: Vec<_> = chosen
         .iter()
-        .flat_map(|suite| parallelisms.iter().map(|p| (suite.clone(), *p)))
+        .flat_map(|suite| ways.iter().map(|way| (suite.clone(), *way)))
         .collect();
     let n_runs = runs.len();
 
@@ -197,7 +141,8 @@ fn every_suite_passes_at_parallelism_1_and_2() {
         .build()
         .unwrap();
     let failures: Vec<String> = runtime.block_on(async {
-        let outcomes = futures::stream::iter(runs).map(|(suite, p)| run_suite(suite, p, update));
+        let outcomes = futures::stream::iter(runs)
+            .map(|(suite, (door, parallelism))| run_suite(suite, door, parallelism, update));
         outcomes
             .buffer_unordered(2)
             .filter_map(|outcome| async { outcome.err() })
@@ -210,4 +155,14 @@ fn every_suite_passes_at_parallelism_1_and_2() {
         failures.len(),
         failures.join("\n\n")
     );
+}
+
+#[test]
+fn every_suite_passes_at_parallelism_1_and_2() {
+    run_all(&[(Door::Session, 1), (Door::Session, 2)]);
+}
+
+#[test]
+fn every_suite_passes_for_clients_of_the_simple_and_the_extended_protocol() {
+    run_all(&[(Door::Simple, 2), (Door::Extended, 1)]);
 }

@@ -1,0 +1,435 @@
+//! Carries statements out.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use arrow::datatypes::SchemaRef;
+use pgwire::messages::response::TransactionStatus;
+use pgwire::messages::startup::ParameterStatus;
+use thalweg_dataflow::plan::Op;
+use thalweg_planner::parse::statement::{FetchCount, Name};
+use thalweg_planner::script::QueryKind;
+use thalweg_planner::{Outcome, Script};
+
+use super::client::{Client, Result};
+use super::client_settings::ClientSetting;
+use super::copy::Copy;
+use super::error::Failure;
+use super::plan::{Action, ResultQuery};
+use crate::error::Error;
+use crate::jobs::{JobKind, JobName, JobSpec};
+use crate::results::{Collector, RowStream, View, changelog_schema, channel};
+use crate::session::{StatementResult, endless_source, result, subscribed, text_batch};
+
+/// What a statement came to.
+pub enum Answer {
+    /// It is done; the command tag.
+    Done(String),
+    /// Rows, and the tag that their number follows.
+    Rows(RowStream, &'static str),
+    /// Of statements that ran together, one after the other.
+    Several(Vec<Answer>),
+    Fetch {
+        cursor: Name,
+        count: FetchCount,
+    },
+    Copy(Copy, RowStream),
+}
+
+impl Client {
+    /// Carries an action out as far as its answer begins.
+    pub async fn act(&mut self, action: Action) -> Result<Answer> {
+        let done = |tag: &str| Ok(Answer::Done(tag.to_string()));
+        match action {
+            Action::Planned(script) => self.planned(script).await,
+            Action::Together(script) => self.together(script).await,
+            Action::Catalog(question) => self.open(ResultQuery::Catalog(question)).await.map(rows),
+            Action::Begin => {
+                if self.transaction == TransactionStatus::Idle {
+                    self.transaction = TransactionStatus::Transaction;
+                } else {
+                    self.output
+                        .warning("there is already a transaction in progress");
+                }
+                done("BEGIN")
+            }
+            Action::Commit => {
+                let tag = match self.transaction {
+                    TransactionStatus::Error => "ROLLBACK",
+                    _ => "COMMIT",
+                };
+                self.finish_transaction();
+                done(tag)
+            }
+            Action::Rollback => {
+                self.finish_transaction();
+                done("ROLLBACK")
+            }
+            Action::Declare { name, hold, query } => {
+                Ok(Answer::Done(self.declare(name, hold, query).await?))
+            }
+            Action::Fetch { cursor, count } => Ok(Answer::Fetch { cursor, count }),
+            Action::Close(name) => Ok(Answer::Done(self.close_cursor(name.as_ref())?)),
+            Action::Copy { copy, query } => {
+                let (stream, _) = self.open(query).await?;
+                Ok(Answer::Copy(Copy::new(&copy), stream))
+            }
+            Action::Deallocate(name) => self.deallocate(name.as_ref()).map(Answer::Done),
+            Action::Discard => {
+                self.discard();
+                done("DISCARD ALL")
+            }
+            Action::Unlisten => done("UNLISTEN"),
+            // There is one level of isolation, and nothing that would be isolated.
+            Action::SetTransaction => done("SET"),
+            Action::ShowJobs => Ok(Answer::Rows(RowStream::fixed(self.jobs()?), "SHOW")),
+            Action::DropJob { name, if_exists } => {
+                self.drop_job(&name, if_exists).await.map(Answer::Done)
+            }
+            Action::CreateJob { name, script } => {
+                let name = JobName::Exactly(name.text);
+                self.insert(script, name, true).await?;
+                done("CREATE JOB")
+            }
+            Action::Setting(setting) => self.client_setting(setting),
+        }
+    }
+
+    fn finish_transaction(&mut self) {
+        if self.transaction == TransactionStatus::Idle {
+            self.output.warning("there is no transaction in progress");
+        }
+        self.end_transaction();
+    }
+
+    async fn planned(&mut self, mut script: Script) -> Result<Answer> {
+        match script.outcomes.pop() {
+            None => Err(Failure::internal("a statement without an outcome").into()),
+            Some(Outcome::Done(tag)) => Ok(Answer::Done(tag)),
+            Some(Outcome::Rows { columns, rows }) => {
+                let batch = text_batch(columns, &rows).map_err(|e| Failure::of_error(&e, ""))?;
+                Ok(Answer::Rows(RowStream::fixed(batch), "SHOW"))
+            }
+            Some(Outcome::Text(text)) => {
+                let lines: Vec<_> = text.lines().map(|line| vec![line.to_string()]).collect();
+                let batch = text_batch(vec!["QUERY PLAN".into()], &lines);
+                let batch = batch.map_err(|e| Failure::of_error(&e, ""))?;
+                Ok(Answer::Rows(RowStream::fixed(batch), "EXPLAIN"))
+            }
+            Some(query @ Outcome::Query { .. }) => {
+                let (kind, target) = match &query {
+                    Outcome::Query { kind, target, .. } => (*kind, target.clone()),
+                    _ => return Err(Failure::internal("a query that is none").into()),
+                };
+                script.outcomes.push(query);
+                match kind {
+                    QueryKind::Select | QueryKind::Subscribe => {
+                        self.open(ResultQuery::Planned(script)).await.map(rows)
+                    }
+                    QueryKind::Insert => {
+                        let n_rows = self.insert(script, JobName::Like(target), false).await?;
+                        Ok(Answer::Done(format!("INSERT 0 {n_rows}")))
+                    }
+                    QueryKind::CreateTableAs => {
+                        self.insert(script, JobName::Like(target), false).await?;
+                        Ok(Answer::Done("CREATE TABLE AS".into()))
+                    }
+                }
+            }
+        }
+    }
+
+    /// Opens the result of a query, which runs as far ahead as a few batches; with the tag of its rows.
+    pub async fn open(&mut self, query: ResultQuery) -> Result<(RowStream, &'static str)> {
+        let script = match query {
+            ResultQuery::Planned(script) => script,
+            ResultQuery::Catalog(question) => {
+                let (catalog, user) = (self.engine.catalog(), self.client_settings.user.clone());
+                let batch = question.answer(&catalog, &user).await?;
+                return Ok((RowStream::fixed(batch), "SELECT"));
+            }
+        };
+        let described = ResultShape::of(&script)?;
+        let (kind, view, tag) = if described.subscribed {
+            (JobKind::Subscribe, View::Changelog, "SUBSCRIBE")
+        } else {
+            (JobKind::Select, View::Rows, "SELECT")
+        };
+        if let (Some(table), true, false) =
+            (&described.endless, described.updating, described.subscribed)
+        {
+            let message =
+                format!("this SELECT reads \"{table}\", which never ends, and its rows change");
+            let hint = "SUBSCRIBE (SELECT …) gives the changes as they come";
+            return Err(Failure::unsupported(message).hint(hint).into());
+        }
+        let schema = described.schema;
+        if described.limit.is_some_and(|limit| limit.limit == Some(0)) {
+            let none = arrow::record_batch::RecordBatch::new_empty(schema);
+            return Ok((RowStream::fixed(none), tag));
+        }
+        let spec = JobSpec {
+            name: JobName::Like(kind.as_str().into()),
+            kind,
+            uses: script.jobs[described.job].uses.clone(),
+        };
+        let (target, batches) = channel(view);
+        let job = self.start(spec, script, target).await?;
+        let ends =
+            described.endless.is_none() || described.limit.is_some_and(|l| l.limit.is_some());
+        let stream = RowStream::live(schema, batches, job, ends).limited(described.limit);
+        Ok((stream, tag))
+    }
+
+    /// Runs a job that fills a table: to its end if it has one, else, and where `in_background` says so,
+    /// behind. Gives the number of rows that were written.
+    async fn insert(&mut self, script: Script, name: JobName, in_background: bool) -> Result<u64> {
+        let endless = script
+            .outcomes
+            .iter()
+            .any(|outcome| endless(&script, outcome).is_some());
+        let has_dead_letters = script.jobs.iter().any(|job| {
+            let sinks = job
+                .graph
+                .nodes
+                .iter()
+                .filter(|n| matches!(n.op, Op::Sink(_)));
+            sinks.count() > 1
+        });
+        let spec = JobSpec {
+            name,
+            kind: JobKind::Insert,
+            uses: script
+                .jobs
+                .first()
+                .map(|job| job.uses.clone())
+                .unwrap_or_default(),
+        };
+        let job = self
+            .start(spec, script, Arc::new(Collector::default()))
+            .await?;
+        if endless || in_background {
+            let job = job.release();
+            let name = job.name();
+            let message =
+                format!("job \"{name}\" runs in the background; SHOW JOBS tells how it does");
+            self.output.notice(&message);
+            return Ok(0);
+        }
+        let ended = job.job().ended().await;
+        for warning in &ended.warnings {
+            self.output.warning(warning);
+        }
+        match ended.outcome.error() {
+            Some(error) => return Err(Failure::of_error(error, "").into()),
+            None if matches!(ended.outcome, crate::jobs::Outcome::Cancelled) => {
+                let message = format!("job \"{}\" was ended by DROP JOB", job.job().name());
+                return Err(Failure::new("57014", message).into());
+            }
+            None => {}
+        }
+        // Its client knows how it ended.
+        self.engine.jobs().forget(job.job().id());
+        let metrics = job.job().metrics();
+        let written = metrics.rows_out.load(Relaxed);
+        let bad: u64 = metrics.bad_records().values().sum();
+        Ok(if has_dead_letters {
+            written.saturating_sub(bad)
+        } else {
+            written
+        })
+    }
+
+    /// Runs statements that an intermediate stream connects. Errors: results of something that never ends.
+    async fn together(&mut self, script: Script) -> Result<Answer> {
+        let endless = script
+            .outcomes
+            .iter()
+            .find_map(|outcome| endless(&script, outcome));
+        let has_results = script.outcomes.iter().any(is_result);
+        if let (Some(table), true) = (&endless, has_results) {
+            let message =
+                format!("statements that run together read \"{table}\", which never ends");
+            let hint = "give the intermediate stream a connector, or make it a view";
+            return Err(Failure::unsupported(message).hint(hint).into());
+        }
+        let collector = Arc::new(Collector::new(subscribed(&script)));
+        let mut jobs = Vec::new();
+        let Script {
+            outcomes,
+            jobs: planned,
+        } = script;
+        for (index, job) in planned.into_iter().enumerate() {
+            let name = outcomes.iter().find_map(|outcome| match outcome {
+                Outcome::Query { job, target, .. } if *job == index && !is_result(outcome) => {
+                    Some(target.clone())
+                }
+                _ => None,
+            });
+            let spec = JobSpec {
+                name: JobName::Like(name.unwrap_or_else(|| "select".into())),
+                kind: JobKind::Insert,
+                uses: job.uses.clone(),
+            };
+            let one = Script {
+                outcomes: Vec::new(),
+                jobs: vec![job],
+            };
+            jobs.push(self.start(spec, one, collector.clone()).await?);
+        }
+        for job in jobs {
+            if endless.is_some() {
+                let job = job.release();
+                let message = format!(
+                    "job \"{}\" runs in the background; SHOW JOBS tells how it does",
+                    job.name()
+                );
+                self.output.notice(&message);
+                continue;
+            }
+            let ended = job.job().ended().await;
+            ended
+                .warnings
+                .iter()
+                .for_each(|warning| self.output.warning(warning));
+            if let Some(error) = ended.outcome.error() {
+                return Err(Failure::of_error(error, "").into());
+            }
+            self.engine.jobs().forget(job.job().id());
+        }
+        let answers = outcomes
+            .into_iter()
+            .map(|outcome| answer(outcome, &collector));
+        Ok(Answer::Several(answers.collect::<Result<_, Failure>>()?))
+    }
+
+    fn client_setting(&mut self, setting: ClientSetting) -> Result<Answer> {
+        match setting {
+            ClientSetting::Show(setting) => {
+                let value = self.client_settings.get(setting).to_string();
+                let batch = text_batch(vec![setting.name.to_string()], &[vec![value]]);
+                let batch = batch.map_err(|e| Failure::of_error(&e, ""))?;
+                Ok(Answer::Rows(RowStream::fixed(batch), "SHOW"))
+            }
+            ClientSetting::Set { setting, value } => {
+                self.client_settings.set(setting, value.as_deref())?;
+                if setting.is_reported {
+                    let value = self.client_settings.get(setting).to_string();
+                    self.output
+                        .put(&ParameterStatus::new(setting.name.into(), value));
+                }
+                let tag = if value.is_some() { "SET" } else { "RESET" };
+                Ok(Answer::Done(tag.to_string()))
+            }
+        }
+    }
+
+    fn deallocate(&mut self, name: Option<&Name>) -> Result<String> {
+        match name {
+            None => {
+                self.statements.clear();
+                Ok("DEALLOCATE ALL".into())
+            }
+            Some(name) => match self.statements.remove(&name.text) {
+                Some(_) => Ok("DEALLOCATE".into()),
+                None => Err(super::prepared::no_statement(&name.text).into()),
+            },
+        }
+    }
+
+    fn discard(&mut self) {
+        self.statements.clear();
+        self.portals.clear();
+        self.cursors.clear();
+        self.settings = Default::default();
+        self.client_settings.reset_all();
+    }
+}
+
+fn rows((stream, tag): (RowStream, &'static str)) -> Answer {
+    Answer::Rows(stream, tag)
+}
+
+fn answer(outcome: Outcome, collector: &Collector) -> Result<Answer, Failure> {
+    let kind = match &outcome {
+        Outcome::Query { kind, .. } => Some(*kind),
+        _ => None,
+    };
+    let result =
+        result(outcome, collector).map_err(|error: Error| Failure::of_error(&error, ""))?;
+    Ok(match (result, kind) {
+        (StatementResult::Done(_), Some(QueryKind::Insert)) => Answer::Done("INSERT 0 0".into()),
+        (StatementResult::Done(tag), _) => Answer::Done(tag),
+        (StatementResult::Rows { schema, batches }, kind) => {
+            let tag = match kind {
+                Some(QueryKind::Subscribe) => "SUBSCRIBE",
+                Some(_) => "SELECT",
+                None => "SHOW",
+            };
+            Answer::Rows(RowStream::of(schema, batches), tag)
+        }
+    })
+}
+
+fn is_result(outcome: &Outcome) -> bool {
+    matches!(
+        outcome,
+        Outcome::Query {
+            kind: QueryKind::Select | QueryKind::Subscribe,
+            ..
+        }
+    )
+}
+
+/// A table without end that a query reads.
+fn endless(script: &Script, outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Query { job, sink, .. } => endless_source(&script.jobs[*job].graph, *sink),
+        _ => None,
+    }
+}
+
+/// What a client can be told of a result before it runs.
+pub struct ResultShape {
+    pub schema: SchemaRef,
+    job: usize,
+    subscribed: bool,
+    updating: bool,
+    endless: Option<String>,
+    limit: Option<thalweg_planner::bind::RowLimit>,
+}
+
+impl ResultShape {
+    /// Of a script of one query.
+    pub fn of(script: &Script) -> Result<Self, Failure> {
+        let Some(
+            outcome @ Outcome::Query {
+                job,
+                sink,
+                kind,
+                limit,
+                ..
+            },
+        ) = script.outcomes.last()
+        else {
+            return Err(Failure::internal("a result without a query"));
+        };
+        let node = script.jobs[*job].graph.node(*sink);
+        let Op::Sink(spec) = &node.op else {
+            return Err(Failure::internal("a result without a sink"));
+        };
+        let subscribed = *kind == QueryKind::Subscribe;
+        Ok(Self {
+            schema: if subscribed {
+                changelog_schema()
+            } else {
+                spec.schema.clone()
+            },
+            job: *job,
+            subscribed,
+            updating: spec.updating,
+            endless: endless(script, outcome),
+            limit: *limit,
+        })
+    }
+}
