@@ -4,11 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Field};
 use datafusion::sql::sqlparser::ast::{
-    CastKind, Expr, Ident, LimitClause, Query, SelectItem, SetExpr, UnaryOperator, Value, Visit,
-    VisitMut, Visitor, VisitorMut,
+    self, Array, ArrayElemTypeDef, CastKind, Expr, Ident, LimitClause, Query, SelectItem, SetExpr,
+    UnaryOperator, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 
@@ -29,6 +30,11 @@ pub enum Literal {
     Integer(String),
     Text(String),
     Bytes(Vec<u8>),
+    /// Of elements of an SQL type.
+    Array {
+        elements: Vec<Literal>,
+        element_type: String,
+    },
     /// The text of a value of an SQL type.
     Typed {
         text: String,
@@ -242,9 +248,9 @@ impl Visitor for Found {
             data_type,
             ..
         } = expr
-            && let (Some(number), Ok(field)) = (number(inner), field_of(data_type))
+            && let (Some(number), Some(data_type)) = (number(inner), type_of(data_type))
         {
-            self.types.insert(number, field.data_type().clone());
+            self.types.insert(number, data_type);
         }
         if let Expr::Value(value) = expr
             && let Value::Placeholder(text) = &value.value
@@ -260,6 +266,20 @@ impl Visitor for Found {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// The name of the element of an array of object ids, which no table can have: drivers ask the catalog for
+/// several at a time.
+pub const OIDS: &str = "oids";
+
+fn type_of(data_type: &ast::DataType) -> Option<DataType> {
+    if let ast::DataType::Array(ArrayElemTypeDef::SquareBracket(element, _)) = data_type
+        && element.to_string().eq_ignore_ascii_case("oid")
+    {
+        let element = Field::new(OIDS, DataType::UInt32, true);
+        return Some(DataType::List(Arc::new(element)));
+    }
+    Some(field_of(data_type).ok()?.data_type().clone())
 }
 
 fn place(span: Span) -> Option<crate::error::Position> {
@@ -322,6 +342,17 @@ impl Literal {
             Self::Bytes(bytes) => {
                 let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
                 value(Value::HexStringLiteral(hex))
+            }
+            Self::Array {
+                elements,
+                element_type,
+            } => {
+                let elem = elements.iter().map(|element| element.at(span));
+                let array = Expr::Array(Array {
+                    elem: elem.collect::<Result<_, _>>()?,
+                    named: true,
+                });
+                cast(array, &format!("{element_type}[]"))?
             }
             Self::Typed { text, sql_type } => {
                 cast(value(Value::SingleQuotedString(text.clone())), sql_type)?

@@ -3,12 +3,12 @@
 use arrow::datatypes::{DataType, Field};
 use bytes::BytesMut;
 use pgwire::api::Type;
-use thalweg_planner::parameters::Literal;
+use thalweg_planner::parameters::{self, Literal};
 
 use super::encode::times;
 use super::error::Failure;
 use super::frontend::Body;
-use super::types::type_of;
+use super::types::{element_of, type_of};
 
 /// The type that a parameter has for a client, where the statement tells its own.
 pub fn inferred(data_type: Option<&DataType>) -> Type {
@@ -16,6 +16,7 @@ pub fn inferred(data_type: Option<&DataType>) -> Type {
         None | Some(DataType::Null) => Type::TEXT,
         // What clients have whole numbers for.
         Some(DataType::UInt64) => Type::INT8,
+        Some(DataType::List(element)) if element.name() == parameters::OIDS => Type::OID_ARRAY,
         Some(DataType::Utf8View | DataType::LargeUtf8) => Type::TEXT,
         Some(DataType::Date64) => Type::DATE,
         Some(DataType::Timestamp(_, None)) => Type::TIMESTAMP,
@@ -25,8 +26,11 @@ pub fn inferred(data_type: Option<&DataType>) -> Type {
 }
 
 /// The SQL name of a parameter's type. Errors: one that parameters cannot have.
-fn sql_type(pg_type: &Type) -> Result<&'static str, Failure> {
-    Ok(match *pg_type {
+fn sql_type(pg_type: &Type) -> Result<String, Failure> {
+    if let Some(element) = element_of(pg_type) {
+        return Ok(format!("{}[]", sql_type(&element)?));
+    }
+    let name = match *pg_type {
         Type::BOOL => "BOOLEAN",
         Type::INT2 => "SMALLINT",
         Type::INT4 => "INTEGER",
@@ -53,12 +57,13 @@ fn sql_type(pg_type: &Type) -> Result<&'static str, Failure> {
             let hint = "pass it as text and cast it";
             return Err(Failure::unsupported(message).hint(hint));
         }
-    })
+    };
+    Ok(name.to_string())
 }
 
 /// A parameter that is not there yet, or NULL.
 pub fn null(pg_type: &Type) -> Result<Literal, Failure> {
-    Ok(Literal::Null(Some(sql_type(pg_type)?.to_string())))
+    Ok(Literal::Null(Some(sql_type(pg_type)?)))
 }
 
 /// The value of parameter `number`.
@@ -96,6 +101,14 @@ pub fn value(
 }
 
 fn from_text(pg_type: &Type, text: &str) -> Option<Literal> {
+    if let Some(element) = element_of(pg_type) {
+        let items = array_items(text.trim())?.into_iter();
+        let elements = items.map(|item| match item {
+            Some(text) => from_text(&element, &text),
+            None => null(&element).ok(),
+        });
+        return array_of(&element, elements.collect::<Option<_>>()?);
+    }
     let trimmed = text.trim();
     Some(match *pg_type {
         Type::BOOL => Literal::Bool(match trimmed.to_ascii_lowercase().as_str() {
@@ -121,6 +134,9 @@ fn from_text(pg_type: &Type, text: &str) -> Option<Literal> {
 }
 
 fn from_binary(pg_type: &Type, bytes: &[u8]) -> Option<Literal> {
+    if let Some(element) = element_of(pg_type) {
+        return binary_array(&element, bytes);
+    }
     let mut out = BytesMut::new();
     Some(match *pg_type {
         Type::BOOL => Literal::Bool(*array::<1>(bytes)?.first()? != 0),
@@ -179,6 +195,74 @@ fn from_binary(pg_type: &Type, bytes: &[u8]) -> Option<Literal> {
     })
 }
 
+fn array_of(element: &Type, elements: Vec<Literal>) -> Option<Literal> {
+    let element_type = sql_type(element).ok()?;
+    Some(Literal::Array {
+        elements,
+        element_type,
+    })
+}
+
+/// The elements of `{1,NULL,"a \"b\""}`; of one dimension.
+fn array_items(text: &str) -> Option<Vec<Option<String>>> {
+    let mut chars = text
+        .strip_prefix('{')?
+        .strip_suffix('}')?
+        .chars()
+        .peekable();
+    let mut items = Vec::new();
+    if chars.peek().is_none() {
+        return Some(items);
+    }
+    loop {
+        let (mut item, mut quoted, mut inside) = (String::new(), false, false);
+        let is_last = loop {
+            match chars.next() {
+                None if inside => return None,
+                None => break true,
+                Some(',') if !inside => break false,
+                Some('{' | '}') if !inside => return None,
+                Some('"') => {
+                    quoted = true;
+                    inside = !inside;
+                }
+                Some('\\') => item.push(chars.next()?),
+                Some(other) => item.push(other),
+            }
+        };
+        let is_null = !quoted && item.trim().eq_ignore_ascii_case("null");
+        items.push((!is_null).then_some(item));
+        if is_last {
+            return Some(items);
+        }
+    }
+}
+
+/// Of at most one dimension. Source: array_recv in PostgreSQL's src/backend/utils/adt/arrayfuncs.c.
+fn binary_array(element: &Type, bytes: &[u8]) -> Option<Literal> {
+    let mut body = Body(bytes);
+    let n_dimensions = body.i32().ok()?;
+    let _has_nulls = body.i32().ok()?;
+    if body.i32().ok()? as u32 != element.oid() {
+        return None;
+    }
+    let n_elements = match n_dimensions {
+        0 => 0,
+        1 => {
+            let n = body.i32().ok()?;
+            let _lower_bound = body.i32().ok()?;
+            n
+        }
+        _ => return None,
+    };
+    let elements = (0..n_elements).map(|_| match body.i32().ok()? {
+        -1 => null(element).ok(),
+        length => from_binary(element, body.bytes(usize::try_from(length).ok()?).ok()?),
+    });
+    let elements = elements.collect::<Option<Vec<_>>>()?;
+    body.0.is_empty().then(|| array_of(element, elements))?
+}
+
 fn array<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
     bytes.try_into().ok()
 }
@@ -190,7 +274,7 @@ fn integer(n: i64) -> Literal {
 fn typed(pg_type: &Type, text: &str) -> Option<Literal> {
     Some(Literal::Typed {
         text: text.to_string(),
-        sql_type: sql_type(pg_type).ok()?.to_string(),
+        sql_type: sql_type(pg_type).ok()?,
     })
 }
 
@@ -299,6 +383,7 @@ mod tests {
             Ok(Literal::Integer(text) | Literal::Text(text)) => text,
             Ok(Literal::Typed { text, sql_type }) => format!("{text}::{sql_type}"),
             Ok(Literal::Bytes(bytes)) => format!("{bytes:?}"),
+            Ok(Literal::Array { elements, .. }) => format!("{elements:?}"),
             Ok(Literal::Null(_)) => "null".into(),
             Err(failure) => failure.message,
         }
@@ -322,10 +407,53 @@ mod tests {
         assert_eq!(text(Type::BYTEA, "a\\\\\\377"), "[97, 92, 255]");
         assert_eq!(text(Type::TEXT, "'; DROP TABLE t"), "'; DROP TABLE t");
         assert_eq!(
-            text(Type::INT4_ARRAY, "{1}"),
-            "parameters of type _int4 are not supported"
+            text(Type::POINT, "(1,2)"),
+            "parameters of type point are not supported"
         );
         assert_eq!(value(1, &Type::INT4, false, None), null(&Type::INT4));
+    }
+
+    #[test]
+    fn arrays_are_of_one_dimension() {
+        let integers = |elements: &[Option<&str>]| {
+            let literal = |element: &Option<&str>| match element {
+                Some(digits) => Literal::Integer(digits.to_string()),
+                None => null(&Type::INT4).unwrap(),
+            };
+            let elements = elements.iter().map(literal).collect();
+            Literal::Array {
+                elements,
+                element_type: "INTEGER".into(),
+            }
+        };
+        let text = |text: &str| value(1, &Type::INT4_ARRAY, false, Some(text.as_bytes()));
+        assert_eq!(
+            text("{1, NULL,-2}"),
+            Ok(integers(&[Some("1"), None, Some("-2")]))
+        );
+        assert_eq!(text("{}"), Ok(integers(&[])));
+        assert_eq!(
+            array_items(r#"{"a,b","NULL",null,"\"\\"}"#).unwrap(),
+            [
+                Some("a,b".into()),
+                Some("NULL".into()),
+                None,
+                Some("\"\\".into())
+            ]
+        );
+        for wrong in ["", "{", "{1", "{{1}}", "{\"}", "{a}"] {
+            assert!(text(wrong).is_err(), "{wrong}");
+        }
+        let words = [1, 1, 23, 2, 1, 4, 7, -1];
+        let bytes: Vec<u8> = words
+            .iter()
+            .flat_map(|word: &i32| word.to_be_bytes())
+            .collect();
+        let binary = |bytes: &[u8]| value(1, &Type::INT4_ARRAY, true, Some(bytes));
+        assert_eq!(binary(&bytes), Ok(integers(&[Some("7"), None])));
+        for end in 0..bytes.len() {
+            assert!(binary(&bytes[..end]).is_err(), "{end}");
+        }
     }
 
     #[test]

@@ -39,25 +39,34 @@ fn scalar(field: &Field) -> Type {
 
 /// The type of arrays of a scalar type; `None`: elements are JSON themselves, so the whole is.
 fn array_of(element: &Type) -> Option<Type> {
-    let arrays = [
-        (Type::BOOL, Type::BOOL_ARRAY),
-        (Type::INT2, Type::INT2_ARRAY),
-        (Type::INT4, Type::INT4_ARRAY),
-        (Type::INT8, Type::INT8_ARRAY),
-        (Type::NUMERIC, Type::NUMERIC_ARRAY),
-        (Type::FLOAT4, Type::FLOAT4_ARRAY),
-        (Type::FLOAT8, Type::FLOAT8_ARRAY),
-        (Type::TEXT, Type::TEXT_ARRAY),
-        (Type::BYTEA, Type::BYTEA_ARRAY),
-        (Type::DATE, Type::DATE_ARRAY),
-        (Type::TIME, Type::TIME_ARRAY),
-        (Type::TIMESTAMP, Type::TIMESTAMP_ARRAY),
-        (Type::TIMESTAMPTZ, Type::TIMESTAMPTZ_ARRAY),
-        (Type::INTERVAL, Type::INTERVAL_ARRAY),
-    ];
-    let found = arrays.into_iter().find(|(scalar, _)| scalar == element);
-    found.map(|(_, array)| array)
+    let found = ARRAYS.iter().find(|(scalar, _)| scalar == element);
+    found.map(|(_, array)| array.clone())
 }
+
+/// The type of the elements of an array type.
+pub fn element_of(array: &Type) -> Option<Type> {
+    let found = ARRAYS.iter().find(|(_, known)| known == array);
+    found.map(|(scalar, _)| scalar.clone())
+}
+
+/// Scalar types and their arrays. Those of object ids only the catalog has.
+pub const ARRAYS: [(Type, Type); 15] = [
+    (Type::OID, Type::OID_ARRAY),
+    (Type::BOOL, Type::BOOL_ARRAY),
+    (Type::INT2, Type::INT2_ARRAY),
+    (Type::INT4, Type::INT4_ARRAY),
+    (Type::INT8, Type::INT8_ARRAY),
+    (Type::NUMERIC, Type::NUMERIC_ARRAY),
+    (Type::FLOAT4, Type::FLOAT4_ARRAY),
+    (Type::FLOAT8, Type::FLOAT8_ARRAY),
+    (Type::TEXT, Type::TEXT_ARRAY),
+    (Type::BYTEA, Type::BYTEA_ARRAY),
+    (Type::DATE, Type::DATE_ARRAY),
+    (Type::TIME, Type::TIME_ARRAY),
+    (Type::TIMESTAMP, Type::TIMESTAMP_ARRAY),
+    (Type::TIMESTAMPTZ, Type::TIMESTAMPTZ_ARRAY),
+    (Type::INTERVAL, Type::INTERVAL_ARRAY),
+];
 
 /// A column as RowDescription has it.
 pub fn description(field: &Field, column: usize, formats: &Formats) -> FieldDescription {

@@ -5,7 +5,7 @@ use pgwire::api::Type;
 use thalweg_planner::catalog::{Catalog, Relation};
 use thalweg_planner::describe;
 
-use crate::pgwire::types::{modifier, type_of};
+use crate::pgwire::types::{element_of, modifier, type_of};
 
 pub struct Relations(pub Vec<Described>);
 
@@ -47,25 +47,6 @@ fn oid(name: &str) -> i64 {
     16_384 + i64::from(hash >> 2)
 }
 
-/// Types that columns have.
-pub const ELEMENTS: [Type; 15] = [
-    Type::BOOL,
-    Type::INT2,
-    Type::INT4,
-    Type::INT8,
-    Type::NUMERIC,
-    Type::FLOAT4,
-    Type::FLOAT8,
-    Type::TEXT,
-    Type::BYTEA,
-    Type::DATE,
-    Type::TIME,
-    Type::TIMESTAMP,
-    Type::TIMESTAMPTZ,
-    Type::INTERVAL,
-    Type::JSON,
-];
-
 /// `numeric(10,2)`, as format_type has it.
 pub fn type_name(pg_type: &Type, modifier: i32) -> String {
     let name = match *pg_type {
@@ -82,15 +63,8 @@ pub fn type_name(pg_type: &Type, modifier: i32) -> String {
             let packed = modifier - 4;
             return format!("numeric({},{})", packed >> 16, packed & 0x7ff);
         }
-        // Arrays are named after their elements, with an underscore before.
-        _ => match pg_type.name().strip_prefix('_') {
-            Some(element) => {
-                let element = ELEMENTS.iter().find(|known| known.name() == element);
-                return match element {
-                    Some(element) => format!("{}[]", type_name(element, -1)),
-                    None => pg_type.name().to_string(),
-                };
-            }
+        _ => match element_of(pg_type) {
+            Some(element) => return format!("{}[]", type_name(&element, -1)),
             None => pg_type.name(),
         },
     };

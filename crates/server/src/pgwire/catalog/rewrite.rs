@@ -3,9 +3,10 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, Join, JoinOperator, ObjectName, ObjectNamePart,
-    Query, SetExpr, TableAlias, TableFactor, Value, VisitMut, VisitorMut,
+    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, Join, JoinOperator,
+    ObjectName, ObjectNamePart, Query, SetExpr, TableAlias, TableFactor, Value, VisitMut,
+    VisitorMut,
 };
 
 use super::functions::{FORMAT_TYPE, REGCLASS_NAME};
@@ -63,6 +64,7 @@ impl VisitorMut for Rewriting<'_> {
             Expr::Exists { subquery, negated } if is_empty(subquery) => {
                 *expr = value(Value::Boolean(*negated));
             }
+            Expr::Case { .. } => without_other_kinds(expr),
             // Lists of rights, and of names that are to be shown with commas between them.
             Expr::Function(function) if matches!(function.args, FunctionArguments::Subquery(_)) => {
                 *expr = value(Value::Null);
@@ -92,10 +94,14 @@ impl VisitorMut for Rewriting<'_> {
                 right,
                 ..
             } => {
-                *expr = call(
-                    "array_has",
-                    vec![right.as_ref().clone(), left.as_ref().clone()],
-                )
+                let left = match right.as_ref() {
+                    // Lists in our tables are of text.
+                    Expr::Identifier(_) | Expr::CompoundIdentifier(_) => {
+                        cast(left.as_ref().clone(), DataType::Text)
+                    }
+                    _ => left.as_ref().clone(),
+                };
+                *expr = call("array_has", vec![right.as_ref().clone(), left]);
             }
             Expr::Cast {
                 expr: inner,
@@ -142,6 +148,12 @@ impl Rewriting<'_> {
     /// A cast to a type of the catalog's own, in terms that the engine has.
     fn cast(&self, inner: &Expr, data_type: &mut DataType) -> Result<Option<Expr>, Failure> {
         let name = match data_type {
+            DataType::Array(ArrayElemTypeDef::SquareBracket(element, _))
+                if element.to_string().eq_ignore_ascii_case("oid") =>
+            {
+                **element = DataType::BigInt(None);
+                return Ok(None);
+            }
             DataType::Custom(name, _) => last(name),
             DataType::Regclass => "regclass".to_string(),
             _ => return Ok(None),
@@ -188,6 +200,58 @@ impl Rewriting<'_> {
                 format!("relation \"{text}\" does not exist"),
             )),
         }
+    }
+}
+
+/// Leaves out the branches of a CASE about types that are no base types: there are none. They go down
+/// recursive and correlated ways.
+fn without_other_kinds(expr: &mut Expr) {
+    let Expr::Case {
+        operand: None,
+        conditions,
+        else_result,
+        ..
+    } = expr
+    else {
+        return;
+    };
+    let is_other_kind = |condition: &Expr| match condition {
+        Expr::BinaryOp {
+            left,
+            op: BinaryOperator::Eq,
+            right,
+        } => {
+            let kind = matches!(left.as_ref(), Expr::CompoundIdentifier(parts)
+                if parts.last().is_some_and(|part| part.value == "typtype"));
+            kind && text_of(right).is_some_and(|text| text != "b")
+        }
+        _ => false,
+    };
+    let is_list = conditions
+        .iter()
+        .any(|when| when.result.to_string().contains("array_agg"));
+    conditions.retain(|when| !is_other_kind(&when.condition));
+    if conditions.is_empty() {
+        let data_type = if is_list {
+            let element = Box::new(DataType::Text);
+            DataType::Array(ArrayElemTypeDef::SquareBracket(element, None))
+        } else {
+            DataType::BigInt(None)
+        };
+        *expr = match else_result.take() {
+            Some(result) if *result != value(Value::Null) => *result,
+            _ => cast(value(Value::Null), data_type),
+        };
+    }
+}
+
+fn cast(expr: Expr, data_type: DataType) -> Expr {
+    Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(expr),
+        data_type,
+        array: false,
+        format: None,
     }
 }
 

@@ -7,10 +7,11 @@ use arrow::datatypes::{DataType, Field, Schema};
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
 use datafusion::sql::sqlparser::ast::ObjectName;
+use pgwire::api::Type;
 
-use super::relations::{ELEMENTS, Relations, type_name, type_of_column};
+use super::relations::{Relations, type_name, type_of_column};
 use super::rewrite::{first, last};
-use crate::pgwire::types::{size, type_of};
+use crate::pgwire::types::{ARRAYS, size, type_of};
 
 /// A value of a catalog table.
 #[derive(Clone)]
@@ -158,7 +159,10 @@ pub fn all(relations: &Relations, user: &str) -> Result<Vec<(String, RecordBatch
             )?,
         ),
         ("pg_enum", table("oid:i enumtypid:i enumlabel:t", vec![])?),
-        ("pg_range", table("rngtypid:i rngsubtype:i", vec![])?),
+        (
+            "pg_range",
+            table("rngtypid:i rngsubtype:i rngmultitypid:i", vec![])?,
+        ),
     ]);
     Ok(tables
         .into_iter()
@@ -352,7 +356,7 @@ fn types() -> Result<RecordBatch, ArrowError> {
     let columns = "oid:i typname:t typnamespace:i typowner:i typlen:i typbyval:b typtype:t typcategory:t \
                    typispreferred:b typdelim:t typrelid:i typelem:i typarray:i typnotnull:b typbasetype:i \
                    typtypmod:i typndims:i typcollation:i typinput:t typoutput:t";
-    let row = |pg_type: &pgwire::api::Type| {
+    let row = |pg_type: &Type, element: i64, array: i64| {
         let length = i64::from(size(pg_type));
         row![
             i64::from(pg_type.oid()),
@@ -362,12 +366,12 @@ fn types() -> Result<RecordBatch, ArrowError> {
             length,
             length > 0,
             "b",
-            "U",
+            if element == 0 { "U" } else { "A" },
             false,
             ",",
             0,
-            0,
-            0,
+            element,
+            array,
             false,
             0,
             -1,
@@ -377,7 +381,12 @@ fn types() -> Result<RecordBatch, ArrowError> {
             "",
         ]
     };
-    table(columns, ELEMENTS.iter().map(row).collect())
+    let mut rows = vec![row(&Type::JSON, 0, 0)];
+    for (element, array) in &ARRAYS {
+        rows.push(row(element, 0, array.oid().into()));
+        rows.push(row(array, element.oid().into(), 0));
+    }
+    table(columns, rows)
 }
 
 fn pg_tables(relations: &Relations) -> Result<RecordBatch, ArrowError> {
