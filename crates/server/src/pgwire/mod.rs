@@ -19,6 +19,7 @@ mod error;
 mod execute;
 mod extended;
 mod frontend;
+mod insert;
 mod interrupt;
 mod jobs;
 mod parameter;
