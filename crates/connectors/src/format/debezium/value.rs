@@ -114,10 +114,8 @@ fn is_unavailable(cursor: &Cursor<'_>, values: &Values, settings: &Settings) -> 
     let unavailable = &settings.unavailable;
     let rest = cursor.rest();
     let is_text = |rest: &[u8], text: &[u8]| {
-        rest.len() > text.len() + 1
-            && rest[0] == b'"'
-            && &rest[1..=text.len()] == text
-            && rest[1 + text.len()] == b'"'
+        let behind = rest.strip_prefix(b"\"").and_then(|r| r.strip_prefix(text));
+        behind.is_some_and(|r| r.first() == Some(&b'"'))
     };
     match values {
         Values::Text(_) | Values::Json(_) => is_text(rest, &unavailable.text),
