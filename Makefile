@@ -9,7 +9,7 @@ CARGO := cargo
 LOCKED := --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build release test check fmt deny demo bench docs clean
+.PHONY: help setup build release test kafka check fmt deny demo bench docs clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,9 +25,12 @@ release: ## Build the optimised binary `thalweg`
 	$(CARGO) build $(LOCKED) --release --workspace --bin thalweg
 	@echo "built $(CARGO_TARGET_DIR)/release/thalweg"
 
-test: ## Run every test there is
+test: kafka ## Run every test there is
 	$(CARGO) test $(LOCKED) --workspace
 	@dev/debezium/test.sh run $(CARGO_TARGET_DIR)/debug/thalweg
+
+kafka: ## Fetch the Kafka broker that the tests run, unless it is there
+	@dev/kafka/broker.sh prepare
 
 check: ## Format, lints as errors, licences and advisories of dependencies
 	$(CARGO) fmt --all --check
@@ -43,9 +46,9 @@ deny: ## Only the check of dependencies
 demo: setup ## Install, build and run the sample pipeline over a week of real flights
 	@dev/demo.sh
 
-bench: ## Compare with batch DataFusion over the same bytes (ROWS=…, QUERIES=a,b,d)
+bench: ## Compare with batch DataFusion over the same bytes (ROWS=…, QUERIES=a,b,d), or MODE=kafka with a bare client
 	$(CARGO) build $(LOCKED) --release --workspace --bins
-	@$(CARGO_TARGET_DIR)/release/thalweg-bench run
+	@$(CARGO_TARGET_DIR)/release/thalweg-bench $(or $(MODE),run)
 
 docs: ## Build the API documentation of the crates
 	$(CARGO) doc $(LOCKED) --workspace --no-deps

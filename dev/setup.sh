@@ -18,12 +18,26 @@ packages=(
   "ca-certificates:to trust the Rust installer's and the registry's server"
 )
 
+# Any Java from 17 on will do, wherever it comes from.
+has_java() {
+  have java && [ "$(java -version 2>&1 | sed -n '1s/.*version "\([0-9]*\).*/\1/p')" -ge 17 ] 2>/dev/null
+}
+
+# The package of such a Java, which differs from one distribution to the next.
+java_package() {
+  local jre
+  for jre in openjdk-21-jre-headless openjdk-17-jre-headless openjdk-25-jre-headless; do
+    apt-cache show "$jre" >/dev/null 2>&1 && echo "$jre" && return
+  done
+  echo default-jre-headless
+}
+
 have() { command -v "$1" >/dev/null 2>&1; }
 installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
 system_packages() {
   if ! have apt-get; then
-    local needed=(cc c++ clang mold git curl) tool gone=()
+    local needed=(cc c++ clang mold git curl java mvn) tool gone=()
     for tool in "${needed[@]}"; do have "$tool" || gone+=("$tool"); done
     [ ${#gone[@]} -eq 0 ] && return
     echo "setup: this is not a Debian or Ubuntu system; please install these yourself: ${gone[*]}" >&2
@@ -32,6 +46,8 @@ system_packages() {
   fi
 
   local entry missing=()
+  has_java || missing+=("java:runs the Kafka broker of the tests")
+  have mvn || missing+=("maven:fetches that broker from Maven Central")
   for entry in "${packages[@]}"; do
     installed "${entry%%:*}" || missing+=("$entry")
   done
@@ -47,7 +63,8 @@ system_packages() {
   fi
   export DEBIAN_FRONTEND=noninteractive
   "${sudo[@]}" apt-get update -qq
-  "${sudo[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]%%:*}" </dev/null
+  local names=("${missing[@]%%:*}")
+  "${sudo[@]}" apt-get install -y -qq --no-install-recommends "${names[@]/#java/$(java_package)}" </dev/null
 }
 
 # The channel of rust-toolchain.toml: the only place where the version is written.
