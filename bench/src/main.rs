@@ -5,11 +5,14 @@
 //! CPU time and peak memory are the kernel's accounts of that one run and nothing else. Both sides
 //! are confined to as many cores as they have threads.
 //!
+//! `make bench MODE=kafka`: the same over topics, beside a client that reads them and drops what it reads.
+//!
 //! Environment: `ROWS` (5000000), `QUERIES` (all; `a,b,d`), `THREADS` (`1,2`), `RUNS` (3, the best
 //! counts), `DATA` (a directory for generated input), `THALWEG` (the binary to measure).
 
 mod batch;
 mod data;
+mod kafka;
 mod measure;
 mod queries;
 mod report;
@@ -45,6 +48,8 @@ fn run() -> Result<()> {
         .as_slice()
     {
         ["run"] => report::run(&Settings::from_env()?),
+        ["kafka"] => kafka::run(&Settings::from_env()?),
+        ["consume", bootstrap, topic] => kafka::consume(bootstrap, topic),
         ["generate"] => Settings::from_env().and_then(|s| data::ensure_all(&s)),
         ["measure", threads, command @ ..] => measure::measure(threads.parse()?, command),
         ["batch", query, threads] => {
@@ -52,6 +57,6 @@ fn run() -> Result<()> {
             let query = queries::find(query).with_context(|| format!("no query '{query}'"))?;
             batch::run(&settings, query, threads.parse()?)
         }
-        _ => bail!("usage: thalweg-bench run | generate"),
+        _ => bail!("usage: thalweg-bench run | kafka | generate"),
     }
 }

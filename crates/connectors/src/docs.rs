@@ -167,7 +167,7 @@ fn push(text: &mut String, args: std::fmt::Arguments<'_>) {
     text.write_fmt(args).expect("a string takes any text");
 }
 
-const EXAMPLES: [(&str, &str); 5] = [
+const EXAMPLES: [(&str, &str); 6] = [
     (
         "impulse",
         "CREATE TABLE impulse WITH (\n    connector = 'impulse',\n    event_rate = '100'\n);",
@@ -181,6 +181,12 @@ const EXAMPLES: [(&str, &str); 5] = [
         "filesystem",
         "CREATE TABLE events (\n    id BIGINT,\n    file TEXT METADATA FROM 'filename'\n) WITH (\n    connector = \
          'filesystem',\n    path = 'events/*.csv.gz'\n);",
+    ),
+    (
+        "kafka",
+        "CREATE TABLE orders (\n    order_id BIGINT,\n    amount DECIMAL(12, 2),\n    at BIGINT METADATA FROM 'offset'\n) \
+         WITH (\n    connector = 'kafka',\n    bootstrap_servers = 'localhost:9092',\n    topic = 'orders',\n    \
+         format = 'json',\n    source.offset = 'earliest'\n);",
     ),
     (
         "stdout",

@@ -9,6 +9,7 @@ pub mod docs;
 pub mod file;
 pub mod format;
 pub mod impulse;
+pub mod kafka;
 pub mod registry;
 pub mod stdout;
 #[cfg(test)]

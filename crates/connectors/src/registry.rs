@@ -51,6 +51,7 @@ impl Connectors {
             .with(Box::new(crate::impulse::Impulse))
             .with(Box::new(crate::file::SingleFile))
             .with(Box::new(crate::file::Filesystem))
+            .with(Box::new(crate::kafka::Kafka))
             .with(Box::new(crate::stdout::Stdout::default()))
             .with(Box::new(crate::blackhole::Blackhole))
     }
@@ -165,6 +166,7 @@ mod tests {
                 "impulse",
                 "single_file",
                 "filesystem",
+                "kafka",
                 "stdout",
                 "blackhole"
             ]
@@ -179,7 +181,7 @@ mod tests {
     #[test]
     fn a_connector_of_the_same_name_takes_the_place() {
         let all = Connectors::standard().with(Box::new(crate::blackhole::Blackhole));
-        assert_eq!(all.connectors().len(), 5);
+        assert_eq!(all.connectors().len(), 6);
     }
 
     #[test]

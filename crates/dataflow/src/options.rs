@@ -62,6 +62,7 @@ impl OptionKind {
 /// One option of a connector or a format.
 #[derive(Debug, Clone, Copy)]
 pub struct OptionDecl {
+    /// A name; or a beginning of names with `*` behind it, for settings that are passed on to something that knows them.
     pub name: &'static str,
     pub kind: OptionKind,
     /// What holds where the option is not given; `None` with `required` false means "unset".
@@ -83,6 +84,14 @@ impl OptionDecl {
             default,
             required: false,
             meaning,
+        }
+    }
+
+    /// Whether the option called `name` is declared by this.
+    pub fn declares(&self, name: &str) -> bool {
+        match self.name.strip_suffix('*') {
+            Some(beginning) => name.len() > beginning.len() && name.starts_with(beginning),
+            None => self.name == name,
         }
     }
 
@@ -278,6 +287,15 @@ mod tests {
         assert_eq!(parse_bytes("7"), Some(7));
         assert_eq!(parse_bytes("7 parsecs"), None);
         assert_eq!(parse_bytes("99999999999 GiB"), None);
+    }
+
+    #[test]
+    fn a_star_declares_all_names_with_its_beginning() {
+        let any = OptionDecl::optional("kafka.*", OptionKind::Text, None, "");
+        assert!(any.declares("kafka.linger.ms"));
+        assert!(!any.declares("kafka.") && !any.declares("kafk") && !any.declares("linger.ms"));
+        let one = OptionDecl::optional("topic", OptionKind::Text, None, "");
+        assert!(one.declares("topic") && !one.declares("topics"));
     }
 
     #[test]

@@ -137,7 +137,7 @@ impl<'a> Given<'a> {
 
     /// Options that belong to the connector or format, with their defaults.
     pub fn resolve(&self, connector: &ConnectorDecl, format: Option<&FormatDecl>) -> Options {
-        let own = |name: &str| !TABLE_OPTIONS.iter().any(|decl| decl.name == name);
+        let own = |name: &str| !TABLE_OPTIONS.iter().any(|decl| decl.declares(name));
         let given = self.clauses.iter().filter(|(name, _)| own(name));
         let given = given
             .map(|(name, clause)| (name.to_string(), clause.value.clone()))
@@ -161,7 +161,7 @@ impl<'a> Given<'a> {
         let mut meant = Vec::new();
         for clause in self.clauses.values() {
             let name = clause.key.text.as_str();
-            match decls.iter().find(|decl| decl.name == name) {
+            match decls.iter().find(|decl| decl.declares(name)) {
                 Some(decl) => faults.extend(check_value(decl, clause)),
                 None => {
                     let known = closest(name, decls.iter().map(|decl| decl.name));
@@ -195,7 +195,7 @@ fn declared<'a>(
 
 fn check_value(decl: &OptionDecl, clause: &OptionClause) -> Option<Fault> {
     let error = decl.kind.check(&clause.value).err()?;
-    let message = format!("option '{}': {error}", decl.name);
+    let message = format!("option '{}': {error}", clause.key.text);
     let mut fault = Fault::new(FaultKind::InvalidOption, message).at(Some(clause.value_position));
     if let OptionKind::Choice(words) = decl.kind
         && let Some(word) = closest(&clause.value, words.iter().copied())

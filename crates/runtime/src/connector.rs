@@ -4,7 +4,9 @@
 //! [`Source`] or [`Sink`] from a table's specification.
 //!
 //! **Legal order of calls.** Of a source: `splits` once, then `open` for each split that the
-//! subtask owns, then `read` until it answers [`Read::End`]; `offset` at any time between two reads.
+//! subtask owns, then `read` until it answers [`Read::End`]; `offset` and `is_caught_up` at any time between two
+//! reads. Of a [`LiveSource`], beside that: `new_splits` again and again, each split it finds being opened like the
+//! others, and `committed` after each commit.
 //! Of a sink: `open` once for each subtask, then `write` any number of times and `end_epoch` once an
 //! epoch, in turn; `finish` once, after the last `end_epoch`. Nothing is called after an error.
 
@@ -59,6 +61,22 @@ pub trait Source: Send + Sync {
         start: Option<&Offset>,
         subtask: usize,
     ) -> Result<Box<dyn SplitReader>, ConnectorError>;
+
+    /// What the source needs to know and to say while it is read; `None`: its splits are those that it had at first,
+    /// and nobody outside wants to hear how far they have been read.
+    fn live(&self) -> Option<&dyn LiveSource>;
+}
+
+/// A source in a system that changes while it is read, and that is told how far reading has come.
+pub trait LiveSource: Send + Sync {
+    /// Waits until there are splits that neither [`Source::splits`] nor an earlier call has listed; the source decides
+    /// how often it looks. They are read from their beginning, from the next barrier on. Errors end the job. Not
+    /// asked of a bounded source. Cancel-safe.
+    fn new_splits(&self) -> BoxFuture<'_, Result<Vec<SplitId>, ConnectorError>>;
+
+    /// An epoch has been committed, or a last one has ended in good order, after which splits stand at these offsets:
+    /// all before them has been processed and written. Does not block; nothing depends on it.
+    fn committed(&self, positions: &[(SplitId, Offset)]);
 }
 
 pub trait SplitReader: Send {
@@ -68,12 +86,27 @@ pub trait SplitReader: Send {
 
     /// The position after the last record that a read has returned, good and bad alike.
     fn offset(&self) -> Offset;
+
+    /// Whether there was nothing more to read when the outside world was last asked, and it can be asked: only then
+    /// does silence say that the split is idle (semantics 2.2).
+    fn is_caught_up(&self) -> bool;
 }
 
 pub enum Read {
     Records(Records),
+    /// Records are gone that were there to be read, and the table says to go on behind them.
+    Lost(Lost),
     /// A bounded split is exhausted; there will be no further read.
     End,
+}
+
+/// Records that could not be read any more.
+#[derive(Debug, Clone)]
+pub struct Lost {
+    /// How many at most; 0: unknown.
+    pub n_records: u64,
+    /// What happened, for a person.
+    pub message: String,
 }
 
 /// Decoded records, in the schema `physical ++ metadata` of the source.

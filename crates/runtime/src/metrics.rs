@@ -25,6 +25,8 @@ pub struct JobMetrics {
     /// Records of a keyed changelog that changed nothing: reads of a snapshot that is older than the row, deletions
     /// of rows that are not there.
     pub unapplied_changes: AtomicU64,
+    /// Records that were gone before they could be read, as far as their number is known.
+    pub lost_records: AtomicU64,
     /// Epochs that every task has completed.
     pub epochs: AtomicU64,
     /// Epochs that were committed to the state store.

@@ -69,6 +69,10 @@ impl Source for Numbers {
             bad_at: self.bad_at,
         }))
     }
+
+    fn live(&self) -> Option<&dyn LiveSource> {
+        None
+    }
 }
 
 impl SplitReader for NumbersReader {
@@ -105,6 +109,10 @@ impl SplitReader for NumbersReader {
 
     fn offset(&self) -> Offset {
         Offset(self.next.to_be_bytes().to_vec())
+    }
+
+    fn is_caught_up(&self) -> bool {
+        true
     }
 }
 

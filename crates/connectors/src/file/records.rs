@@ -362,6 +362,10 @@ impl SplitReader for RecordReader {
         }
         .encode()
     }
+
+    fn is_caught_up(&self) -> bool {
+        true
+    }
 }
 
 /// A column of what surrounds records: the file's name, or where in it they begin.

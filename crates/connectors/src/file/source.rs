@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow::datatypes::Field;
 use thalweg_dataflow::options::Outline;
 use thalweg_dataflow::table::SourceSpec;
-use thalweg_runtime::connector::{ConnectorError, Offset, Source, SplitId, SplitReader};
+use thalweg_runtime::connector::{
+    ConnectorError, LiveSource, Offset, Source, SplitId, SplitReader,
+};
 
 use super::compression::Compression;
 use super::config::Config;
@@ -151,6 +153,10 @@ impl Source for FileSource {
             max_record_bytes: self.config.max_record_bytes,
         };
         Ok(Box::new(RecordReader::open(opening, spec, position)?))
+    }
+
+    fn live(&self) -> Option<&dyn LiveSource> {
+        None
     }
 }
 

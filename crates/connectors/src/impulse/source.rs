@@ -9,8 +9,8 @@ use arrow::datatypes::SchemaRef;
 use thalweg_dataflow::change::record_batch;
 use thalweg_runtime::clock;
 use thalweg_runtime::connector::{
-    BadReason, BadRecord, BoxFuture, ConnectorError, Offset, Origins, Read, Records, Source,
-    SplitId, SplitReader,
+    BadReason, BadRecord, BoxFuture, ConnectorError, LiveSource, Offset, Origins, Read, Records,
+    Source, SplitId, SplitReader,
 };
 use tokio::time::{Instant, sleep_until};
 
@@ -78,6 +78,10 @@ impl Source for ImpulseSource {
             beginning: self.beginning.clone(),
             last: None,
         }))
+    }
+
+    fn live(&self) -> Option<&dyn LiveSource> {
+        None
     }
 }
 
@@ -204,6 +208,10 @@ impl SplitReader for ImpulseReader {
     fn offset(&self) -> Offset {
         self.position.encode()
     }
+
+    fn is_caught_up(&self) -> bool {
+        true
+    }
 }
 
 struct Counters {
@@ -252,6 +260,7 @@ mod tests {
         match reader.read(max_rows).await.unwrap() {
             Read::Records(records) => Some(records),
             Read::End => None,
+            Read::Lost(lost) => panic!("{}", lost.message),
         }
     }
 

@@ -18,7 +18,8 @@ use crate::operators::{self, OperatorContext};
 use crate::reject::Rejected;
 
 use super::budget::EpochBudget;
-use super::coordinator::{Ack, BarrierRequest};
+use super::coordinator::Ack;
+use super::discovery::{SourceNode, SourceSubtask};
 use super::ingest::Ingest;
 use super::sink::SinkStage;
 use super::source::{SourceTask, Splits};
@@ -28,7 +29,7 @@ use super::{Environment, Part};
 pub struct BuiltJob {
     pub domain: String,
     pub tasks: JoinSet<Result<(), RuntimeError>>,
-    pub sources: Vec<mpsc::UnboundedSender<BarrierRequest>>,
+    pub sources: Vec<SourceNode>,
     pub acks: mpsc::UnboundedReceiver<Ack>,
     /// How many source subtasks have read everything.
     pub ended: watch::Receiver<usize>,
@@ -265,6 +266,14 @@ impl Builder<'_> {
                 .as_ref()
                 .map(|(s, spec)| self.splits(s.as_ref(), &spec.table))
                 .transpose()?;
+            let mut node = source.as_ref().map(|(source, spec)| SourceNode {
+                node: plan.nodes[0],
+                table: spec.table.clone(),
+                bounded: spec.bounded,
+                source: source.clone(),
+                subtasks: Vec::new(),
+                n_splits: splits.iter().flatten().count(),
+            });
             for subtask in 0..plan.parallelism {
                 let end = self.end(plan, subtask, sinks, wiring.rows.remove(&(index, subtask)))?;
                 let rejected = Rejected::default();
@@ -277,13 +286,16 @@ impl Builder<'_> {
                     dead_letters: dead_letters.unwrap_or_default(),
                     acks: ack.clone(),
                 };
-                let Some((source, spec)) = &source else {
+                let (Some((source, spec)), Some(node)) = (&source, &mut node) else {
                     let inputs = wiring.inputs.remove(&(index, subtask)).unwrap_or_default();
                     inner.push((stage, Inputs::new(inputs)));
                     continue;
                 };
                 let (request, requests) = mpsc::unbounded_channel();
-                job.sources.push(request);
+                node.subtasks.push(SourceSubtask {
+                    requests: request,
+                    found: Vec::new(),
+                });
                 let splits = splits.as_deref().unwrap_or_default();
                 let in_sequence = source.is_sequence();
                 let n_readers = if in_sequence { 1 } else { plan.parallelism };
@@ -302,16 +314,18 @@ impl Builder<'_> {
                     spec: spec.clone(),
                     source: source.clone(),
                     subtask,
-                    splits: Splits::new(own),
+                    splits: Splits::new(own, node.may_grow()),
                     ingest: Ingest::new(spec.clone(), self.metrics.clone(), in_order),
                     // Those of its stage are the source's own: an operator that rejects has a stage of its own.
                     dead_letters: std::mem::take(&mut stage.dead_letters),
                     stage,
                     requests,
                     budget: job.budget.clone(),
+                    metrics: self.metrics.clone(),
                     ended: ended_tx.clone(),
                 });
             }
+            job.sources.extend(node);
         }
         for (stage, inputs) in inner {
             job.tasks.spawn(run_inner(stage, inputs));

@@ -10,20 +10,24 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use crate::connector::SplitId;
 use crate::error::RuntimeError;
 use crate::metrics::JobMetrics;
 use crate::state::{CommitRecord, SplitPosition, StateWrites};
 
 use super::budget::EpochBudget;
 use super::build::BuiltJob;
+use super::discovery::{Discovery, SourceNode};
 use super::{Environment, Stop};
 
 /// What the coordinator asks of every source subtask.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BarrierRequest {
     pub epoch: u64,
     pub commit: bool,
     pub last: bool,
+    /// Splits that the subtask reads from this barrier on.
+    pub new_splits: Vec<SplitId>,
 }
 
 /// A task has passed a barrier, and everything it emitted for the epoch is on its way.
@@ -43,7 +47,8 @@ const INTERVALS_BEFORE_AN_EMPTY_FIRST_EPOCH: u32 = 10;
 pub struct Coordinator {
     tasks: JoinSet<Result<(), RuntimeError>>,
     n_tasks: usize,
-    sources: Vec<mpsc::UnboundedSender<BarrierRequest>>,
+    sources: Vec<SourceNode>,
+    discovery: Discovery,
     acks: mpsc::UnboundedReceiver<Ack>,
     ended: watch::Receiver<usize>,
     budget: Arc<EpochBudget>,
@@ -79,6 +84,7 @@ impl Coordinator {
         Self {
             n_tasks: job.tasks.len(),
             tasks: job.tasks,
+            discovery: Discovery::start(&job.sources),
             sources: job.sources,
             acks: job.acks,
             ended: job.ended,
@@ -113,21 +119,18 @@ impl Coordinator {
             };
             self.epoch += 1;
             self.last_cut = Some(Instant::now());
-            let request = BarrierRequest {
-                epoch: self.epoch,
-                commit: self.is_commit_due(last),
-                last,
-            };
-            for source in &self.sources {
-                // A source that is gone has failed; `collect` finds out why.
-                let _ = source.send(request);
-            }
-            let acks = self.collect(request).await?;
+            let commit = self.is_commit_due(last);
+            self.request_barrier(commit, last);
+            let acks = self.collect().await?;
             if *self.stop.borrow() == Stop::Cancel {
                 return Ok(());
             }
-            if request.commit {
-                self.commit(acks)?;
+            let record = self.record_of(&acks);
+            if commit {
+                self.commit(&acks, &record)?;
+            }
+            if commit || last {
+                self.tell_sources(&record);
             }
             // Sources are in the next epoch by now; the one behind it gets the room of this one.
             self.budget.reset(self.epoch + 2);
@@ -135,6 +138,37 @@ impl Coordinator {
             if last {
                 self.metrics.finished.store(true, Ordering::Relaxed);
                 return self.join().await;
+            }
+        }
+    }
+
+    fn request_barrier(&mut self, commit: bool, last: bool) {
+        for source in &mut self.sources {
+            for subtask in &mut source.subtasks {
+                let request = BarrierRequest {
+                    epoch: self.epoch,
+                    commit,
+                    last,
+                    new_splits: std::mem::take(&mut subtask.found),
+                };
+                // A source that is gone has failed; `collect` finds out why.
+                let _ = subtask.requests.send(request);
+            }
+        }
+    }
+
+    fn record_of(&self, acks: &[Ack]) -> CommitRecord {
+        CommitRecord {
+            epoch: self.epoch,
+            splits: acks.iter().flat_map(|ack| ack.splits.clone()).collect(),
+        }
+    }
+
+    /// Tells live sources how far they have been read.
+    fn tell_sources(&self, record: &CommitRecord) {
+        for source in &self.sources {
+            if let Some(live) = source.source.live() {
+                live.committed(&source.positions(record));
             }
         }
     }
@@ -149,7 +183,7 @@ impl Coordinator {
     /// Waits for whatever ends the current epoch first: the interval, a full budget, the end of all
     /// input, a request to stop.
     async fn wait_for_cut(&mut self) -> Result<Cut, RuntimeError> {
-        let n_sources = self.sources.len();
+        let n_sources: usize = self.sources.iter().map(|s| s.subtasks.len()).sum();
         let (budget, open_epoch) = (self.budget.clone(), self.epoch + 1);
         let timer = next_tick(self.last_cut, self.flush_interval, &budget);
         tokio::pin!(timer);
@@ -170,20 +204,21 @@ impl Coordinator {
                     }
                 }
                 _ = self.stop.changed() => {}
+                (source, found) = self.discovery.next() => self.sources[source].take_in(found?),
                 Some(ended) = self.tasks.join_next() => flatten(ended)?,
             }
         }
     }
 
     /// Collects one acknowledgement from every task.
-    async fn collect(&mut self, request: BarrierRequest) -> Result<Vec<Ack>, RuntimeError> {
+    async fn collect(&mut self) -> Result<Vec<Ack>, RuntimeError> {
         let mut acks = Vec::with_capacity(self.n_tasks);
         let mut cancelled = self.stop.clone();
         while acks.len() < self.n_tasks {
             tokio::select! {
                 biased;
                 Some(ack) = self.acks.recv() => {
-                    debug_assert_eq!(ack.epoch, request.epoch);
+                    debug_assert_eq!(ack.epoch, self.epoch);
                     acks.push(ack);
                 }
                 Some(ended) = self.tasks.join_next() => flatten(ended)?,
@@ -201,20 +236,15 @@ impl Coordinator {
 
     /// Writes the epoch: state of every operator, positions of every split, the epoch's number, in one
     /// atomic batch.
-    fn commit(&mut self, acks: Vec<Ack>) -> Result<(), RuntimeError> {
-        let mut record = CommitRecord {
-            epoch: self.epoch,
-            splits: Vec::new(),
-        };
+    fn commit(&mut self, acks: &[Ack], record: &CommitRecord) -> Result<(), RuntimeError> {
         let mut writes = StateWrites::default();
-        for ack in acks {
-            record.splits.extend(ack.splits);
-            ack.writes.iter().for_each(|w| writes.append(w));
-        }
+        acks.iter()
+            .filter_map(|ack| ack.writes.as_ref())
+            .for_each(|w| writes.append(w));
         let (n_bytes, n_writes) = (writes.n_bytes(), writes.n_writes());
         self.environment
             .store
-            .commit(&self.domain, writes, &record)?;
+            .commit(&self.domain, writes, record)?;
         self.last_commit = Instant::now();
         self.dirty_bytes = 0;
         JobMetrics::add(&self.metrics.commits, 1);

@@ -3,6 +3,7 @@
 mod budget;
 mod build;
 mod coordinator;
+mod discovery;
 mod ingest;
 mod sink;
 mod source;

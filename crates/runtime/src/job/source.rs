@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::future::select_all;
@@ -12,9 +13,10 @@ use thalweg_dataflow::{ChangeBatch, Watermark};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use crate::connector::{ConnectorError, Read, Source, SplitId, SplitReader};
+use crate::connector::{ConnectorError, Lost, Read, Source, SplitId, SplitReader};
 use crate::error::RuntimeError;
 use crate::exchange::{Router, Sent, merge_watermarks};
+use crate::metrics::JobMetrics;
 use crate::operator::{Barrier, MAX_BATCH_ROWS};
 use crate::state::SplitPosition;
 
@@ -41,11 +43,14 @@ pub struct SourceTask {
     pub dead_letters: Vec<Router>,
     pub requests: mpsc::UnboundedReceiver<BarrierRequest>,
     pub budget: Arc<EpochBudget>,
+    pub metrics: Arc<JobMetrics>,
     pub ended: watch::Sender<usize>,
 }
 
-/// The splits of a subtask. A bounded source reads one after another, an unbounded one all at once.
+/// The splits of a subtask. A bounded source reads one after another, an unbounded or live one all at once.
 pub struct Splits {
+    /// Whether there may be more of them later.
+    may_grow: bool,
     waiting: VecDeque<SplitId>,
     open: Vec<OpenSplit>,
     finished: Vec<SplitPosition>,
@@ -64,8 +69,9 @@ struct OpenSplit {
 }
 
 impl Splits {
-    pub fn new(splits: Vec<SplitId>) -> Self {
+    pub fn new(splits: Vec<SplitId>, may_grow: bool) -> Self {
         Self {
+            may_grow,
             waiting: splits.into(),
             open: Vec::new(),
             finished: Vec::new(),
@@ -76,12 +82,23 @@ impl Splits {
     }
 
     fn has_ended(&self) -> bool {
-        self.waiting.is_empty() && self.open.is_empty()
+        self.waiting.is_empty() && self.open.is_empty() && !self.may_grow
+    }
+
+    /// Takes in splits that were found while the others were read. They hold time back where it stands
+    /// (semantics 2.2): a subtask's watermark never moves back, and theirs moves with their rows.
+    fn add(&mut self, found: Vec<SplitId>) {
+        self.waiting.extend(found);
     }
 
     /// The watermark of this subtask at a cut, and whether it is idle (semantics 2.2).
     fn watermark(&mut self, spec: &SourceSpec) -> (Watermark, bool) {
         let now = Instant::now();
+        for split in &mut self.open {
+            if !split.reader.is_caught_up() {
+                split.silent_since = None;
+            }
+        }
         let is_idle = |split: &OpenSplit| match (spec.idle_timeout, split.silent_since) {
             (Some(timeout), Some(since)) => now.duration_since(since).as_nanos() >= timeout as u128,
             _ => false,
@@ -167,8 +184,9 @@ impl SourceTask {
                 } => self.take(epoch, split, granted, read).await?,
                 Next::Cut(request) => {
                     epoch = request.epoch + 1;
+                    let is_last = request.last;
                     let sent = self.cut(request).await?;
-                    if request.last {
+                    if is_last {
                         return Ok(());
                     }
                     sent
@@ -203,8 +221,9 @@ impl SourceTask {
     }
 
     fn open_splits(&mut self) -> Result<(), RuntimeError> {
-        while !self.splits.waiting.is_empty() && (self.splits.open.is_empty() || !self.spec.bounded)
-        {
+        // What is fetched anyway is read together, so that time goes on in all splits alike.
+        let one_by_one = self.spec.bounded && self.source.live().is_none();
+        while !self.splits.waiting.is_empty() && (self.splits.open.is_empty() || !one_by_one) {
             let Some(id) = self.splits.waiting.pop_front() else {
                 break;
             };
@@ -293,6 +312,11 @@ impl SourceTask {
                 self.splits.finished.push(position);
                 return Ok(Sent::Delivered);
             }
+            Read::Lost(lost) => {
+                self.budget.settle(epoch, granted, 0, 0);
+                self.tell_of_lost(&lost);
+                return Ok(Sent::Delivered);
+            }
             Read::Records(records) => records,
         };
         let used = records.rows.num_rows() + records.bad.len();
@@ -315,6 +339,14 @@ impl SourceTask {
                 .for_each(|s| s.silent_since = None);
         }
         Ok(sent)
+    }
+
+    fn tell_of_lost(&self, lost: &Lost) {
+        let (table, n_records) = (&self.spec.table, lost.n_records);
+        tracing::warn!(table, n_records, "records were lost: {}", lost.message);
+        self.metrics
+            .lost_records
+            .fetch_add(n_records, Ordering::Relaxed);
     }
 
     async fn emit(
@@ -340,6 +372,7 @@ impl SourceTask {
             epoch,
             commit,
             last,
+            new_splits,
         } = request;
         let barrier = Barrier {
             epoch,
@@ -348,11 +381,12 @@ impl SourceTask {
             commit,
             last,
         };
-        let positions = if commit {
+        let positions = if commit || last {
             self.splits.positions(self.node)
         } else {
             Vec::new()
         };
+        self.splits.add(new_splits);
         for router in &self.dead_letters {
             if router.barrier(barrier).await == Sent::Closed {
                 return Ok(Sent::Closed);

@@ -8,8 +8,8 @@ use thalweg_dataflow::table::{BadData, EventTimeSource, ExprRef, SourceSpec, Wat
 use thalweg_dataflow::time::TIMELESS;
 
 use crate::connector::{
-    BadReason, BadRecord, BoxFuture, ConnectorError, Offset, Origins, Read, Records, Source,
-    SplitId, SplitReader,
+    BadReason, BadRecord, BoxFuture, ConnectorError, LiveSource, Offset, Origins, Read, Records,
+    Source, SplitId, SplitReader,
 };
 
 struct ValuesSource(RecordBatch);
@@ -76,6 +76,10 @@ impl Source for ValuesSource {
             next,
         }))
     }
+
+    fn live(&self) -> Option<&dyn LiveSource> {
+        None
+    }
 }
 
 impl SplitReader for ValuesReader {
@@ -103,6 +107,10 @@ impl SplitReader for ValuesReader {
 
     fn offset(&self) -> Offset {
         Offset((self.next as u64).to_be_bytes().to_vec())
+    }
+
+    fn is_caught_up(&self) -> bool {
+        true
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod bad_input;
 mod harness;
+mod kafka;
 mod output;
 mod run;
 mod sample;

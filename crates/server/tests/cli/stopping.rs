@@ -14,7 +14,7 @@ const ENDLESS: &str = "
     INSERT INTO copy SELECT counter FROM ticks;
     SELECT counter FROM ticks;";
 
-fn send(signal: &str, child: &Child) {
+pub fn send(signal: &str, child: &Child) {
     let killed = Command::new("kill")
         .args([signal, &child.id().to_string()])
         .status()
@@ -23,7 +23,7 @@ fn send(signal: &str, child: &Child) {
 }
 
 /// Waits for the first line of output, so that the job is known to run.
-fn first_line(child: &mut Child) -> (String, BufReader<std::process::ChildStdout>) {
+pub fn first_line(child: &mut Child) -> (String, BufReader<std::process::ChildStdout>) {
     let mut reader = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     reader.read_line(&mut line).unwrap();
@@ -46,7 +46,7 @@ fn ended(child: &mut Child) -> ExitStatus {
 }
 
 /// It ended well and without a word on standard error.
-fn ended_well(mut child: Child) {
+pub fn ended_well(mut child: Child) {
     let status = ended(&mut child);
     let mut stderr = String::new();
     child

@@ -13,7 +13,7 @@ use thalweg_dataflow::marks::ChangeOp;
 use thalweg_dataflow::options::{ConnectorDecl, FormatDecl, OptionFault, Registry, TableCheck};
 use thalweg_dataflow::table::{SinkSpec, SourceSpec};
 use thalweg_runtime::connector::{
-    BadReason, BadRecord, BoxFuture, ConnectorError, ConnectorFactory, Marks, Offset, Origins,
+    BadReason, BadRecord, BoxFuture, ConnectorError, ConnectorFactory, LiveSource, Marks, Offset, Origins,
     Read, Records, Sink, SinkInput, SinkWriter, Source, SplitId, SplitReader,
 };
 use thalweg_runtime::pairing::PairedChanges;
@@ -173,6 +173,10 @@ impl Source for OracleSource {
             ended: false,
         }))
     }
+
+    fn live(&self) -> Option<&dyn LiveSource> {
+        None
+    }
 }
 
 struct OracleReader {
@@ -286,6 +290,10 @@ impl SplitReader for OracleReader {
             self.since_cut.set(0);
         }
         Offset(self.at.to_le_bytes().to_vec())
+    }
+
+    fn is_caught_up(&self) -> bool {
+        true
     }
 }
 

@@ -264,6 +264,10 @@ impl SplitReader for ParquetReader {
         }
         .encode()
     }
+
+    fn is_caught_up(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]
@@ -318,6 +322,7 @@ mod tests {
         match now(reader.read(max_rows)).unwrap() {
             Read::Records(records) => Some(records),
             Read::End => None,
+            Read::Lost(lost) => panic!("{}", lost.message),
         }
     }
 

@@ -107,6 +107,7 @@ fn next(reader: &mut RecordReader, max_rows: usize) -> Option<Records> {
     match now(reader.read(max_rows)).unwrap() {
         Read::Records(records) => Some(records),
         Read::End => None,
+        Read::Lost(lost) => panic!("{}", lost.message),
     }
 }
 
