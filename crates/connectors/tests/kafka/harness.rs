@@ -224,19 +224,6 @@ impl Job {
         .await
     }
 
-    /// Waits until `epochs` more have passed.
-    pub async fn epochs(&self, epochs: u64) {
-        let metrics = self.metrics();
-        let passed = || metrics.epochs.load(Ordering::Relaxed);
-        let enough = passed() + epochs;
-        timely(async {
-            while passed() < enough {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
-    }
-
     /// Drains it, and gives all that was read.
     pub async fn drain(mut self) -> Read {
         self.handle.drain();

@@ -78,6 +78,7 @@ async fn print_all(
         let (read, index) = next(&mut readers, left.min(MAX_RECORDS)).await;
         match read? {
             Read::End => drop(readers.remove(index)),
+            Read::Lost(lost) => tracing::warn!("records were lost: {}", lost.message),
             Read::Records(records) => {
                 let n_records = records.rows.num_rows() + records.bad.len();
                 left = left.saturating_sub(n_records);

@@ -17,6 +17,7 @@ fn options(broker: &Broker, topic: &str) -> String {
 fn orders(broker: &Broker, topic: &str, more: &str) -> String {
     format!(
         "SET pipeline.update_aggregate_flush_interval = '50 milliseconds';
+        SET updating_ttl = '0';
         CREATE TABLE orders (customer_id TEXT, amount DECIMAL(10, 2)) WITH ({}, format = 'json', type = 'source', \
         source.offset = 'earliest'{more});",
         options(broker, topic)
@@ -150,7 +151,17 @@ fn rule_2_2_a_silent_partition_holds_windows_back_until_it_is_idle() {
     );
     let place = Place::new();
     let mut child = place.spawn(&["run", "-e", &sql]);
-    let (first, _) = first_line(&mut child);
+    // The other partition goes on, or it would be idle as well.
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let later = at(1_700_000_020);
+    let producer = std::thread::spawn(move || {
+        while stopped.try_recv().is_err() {
+            broker.produce(&topic, std::slice::from_ref(&later));
+        }
+    });
+    let (first, _reader) = first_line(&mut child);
+    stop.send(()).unwrap();
+    producer.join().unwrap();
     assert_eq!(first, "{\"n\":3}\n");
     send("-INT", &child);
     ended_well(child);
@@ -171,7 +182,7 @@ fn dead_letters_of_a_topic_say_where_they_were() {
     let sql = format!(
         "CREATE TABLE bad (raw BYTEA, reason TEXT, topic TEXT, partition INT, \"offset\" BIGINT) WITH (\
          connector = 'single_file', path = 'bad.ndjson', format = 'json');
-        {} SELECT customer_id FROM orders;",
+        {} SELECT customer_id, amount FROM orders;",
         orders(broker, &topic, ", source.bounded = 'latest', bad_data = 'dead_letter', dead_letter = 'bad'")
     );
     let place = Place::new();
@@ -201,7 +212,7 @@ fn what_is_wrong_with_a_table_is_found_before_anything_runs() {
         );
         Place::new()
             .thalweg(&["validate", "-e", &sql])
-            .failed(1, words);
+            .failed(10, words);
     };
     check(
         "type = 'source', topic = 'a b'",

@@ -13,8 +13,8 @@ use thalweg_dataflow::marks::ChangeOp;
 use thalweg_dataflow::options::{ConnectorDecl, FormatDecl, OptionFault, Registry, TableCheck};
 use thalweg_dataflow::table::{SinkSpec, SourceSpec};
 use thalweg_runtime::connector::{
-    BadReason, BadRecord, BoxFuture, ConnectorError, ConnectorFactory, LiveSource, Marks, Offset, Origins,
-    Read, Records, Sink, SinkInput, SinkWriter, Source, SplitId, SplitReader,
+    BadReason, BadRecord, BoxFuture, ConnectorError, ConnectorFactory, LiveSource, Marks, Offset,
+    Origins, Read, Records, Sink, SinkInput, SinkWriter, Source, SplitId, SplitReader,
 };
 use thalweg_runtime::pairing::PairedChanges;
 

@@ -142,6 +142,7 @@ impl Broker {
         }
         let results = block_on(self.admin().create_topics([&topic], &options())).unwrap();
         results[0].as_ref().unwrap();
+        self.wait_for_partitions(name, n_partitions as usize);
     }
 
     pub fn delete_topic(&self, name: &str) {
@@ -154,6 +155,20 @@ impl Broker {
         let new = NewPartitions::new(topic, n_partitions);
         let results = block_on(self.admin().create_partitions([&new], &options())).unwrap();
         results[0].as_ref().unwrap();
+        self.wait_for_partitions(topic, n_partitions);
+    }
+
+    /// Waits until those who ask for the topic hear of all its partitions and their leaders.
+    fn wait_for_partitions(&self, topic: &str, n_partitions: usize) {
+        let consumer: BaseConsumer = self.config().create().unwrap();
+        loop {
+            let metadata = consumer.fetch_metadata(Some(topic), TIMEOUT).unwrap();
+            let partitions = metadata.topics()[0].partitions();
+            let led = partitions.iter().filter(|p| p.leader() >= 0).count();
+            if led == n_partitions {
+                return;
+            }
+        }
     }
 
     /// Deletes the records before an offset, as retention does.

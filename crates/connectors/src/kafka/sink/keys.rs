@@ -10,8 +10,7 @@ use thalweg_dataflow::table::SinkSpec;
 use thalweg_runtime::connector::{ConnectorError, SinkInput};
 
 use super::super::config::SinkConfig;
-use super::messages::Messages;
-use crate::format::{self, Encoder};
+use crate::format::{Encoder, Messages, key_encoder};
 
 /// How a sink's records get their keys.
 pub enum Keys {
@@ -45,7 +44,7 @@ impl Keys {
         let schema = Arc::new(spec.schema.project(columns)?);
         Ok(Self::Object {
             columns: columns.clone(),
-            encoder: format::encoder("json", &spec.options, &schema, false)?,
+            encoder: key_encoder(&spec.options, &schema)?,
         })
     }
 
@@ -77,7 +76,7 @@ impl Keys {
                     .collect::<Result<_, _>>()?;
                 let keys = RecordBatch::try_new(Arc::new(schema), columns)?;
                 let mut messages = Messages::default();
-                messages.encode(encoder.as_mut(), &SinkInput::Rows(&keys))?;
+                encoder.messages(&SinkInput::Rows(&keys), &mut messages)?;
                 Ok(Encoded::Objects(messages))
             }
         }

@@ -10,7 +10,6 @@ use super::config::{SinkConfig, as_error};
 
 mod delivery;
 mod keys;
-mod messages;
 mod writer;
 
 use keys::Keys;

@@ -17,19 +17,23 @@ use super::super::config::SinkConfig;
 use super::super::context::Context;
 use super::delivery::Deliveries;
 use super::keys::{Encoded, Keys};
-use super::messages::Messages;
-use crate::format::{self, Encoder};
+use crate::format::{self, Encoder, Messages};
 
 pub struct KafkaWriter {
-    topic: String,
-    producer: ThreadedProducer<Deliveries>,
-    deliveries: Arc<Deliveries>,
+    out: Out,
     encoder: Box<dyn Encoder>,
     keys: Keys,
     /// The column of the records' timestamps.
     timestamps: Option<usize>,
-    writes_tombstones: bool,
     values: Messages,
+}
+
+/// Where records are handed over.
+struct Out {
+    topic: String,
+    producer: ThreadedProducer<Deliveries>,
+    deliveries: Arc<Deliveries>,
+    writes_tombstones: bool,
 }
 
 /// The records of one input, ready to be handed over.
@@ -53,21 +57,24 @@ impl KafkaWriter {
         let format = spec.format.as_deref().unwrap_or_default();
         let timestamps = config.timestamp_field.as_deref();
         Ok(Self {
-            topic: common.topic.clone(),
-            deliveries: producer.client().context().clone(),
-            producer,
+            out: Out {
+                topic: common.topic.clone(),
+                deliveries: producer.client().context().clone(),
+                producer,
+                writes_tombstones: config.writes_tombstones,
+            },
             encoder: format::encoder(format, &spec.options, &spec.schema, spec.updating)?,
             keys: Keys::new(spec, config)?,
             timestamps: timestamps
                 .map(|name| spec.schema.index_of(name))
                 .transpose()?,
-            writes_tombstones: config.writes_tombstones,
             values: Messages::default(),
         })
     }
 
     fn encode(&mut self, input: &SinkInput<'_>) -> Result<Batch, ConnectorError> {
-        self.values.encode(self.encoder.as_mut(), input)?;
+        self.values.clear();
+        self.encoder.messages(input, &mut self.values)?;
         match input {
             SinkInput::Rows(rows) => Ok(Batch {
                 keys: self.keys.encode(rows, None)?,
@@ -103,14 +110,15 @@ impl KafkaWriter {
         let millis = compute::cast(&millis, &DataType::Int64)?;
         Ok(Some(millis.as_primitive::<Int64Type>().clone()))
     }
+}
 
-    async fn send_all(&self, batch: &Batch) -> Result<(), ConnectorError> {
-        for record in 0..self.values.len() {
+impl Out {
+    async fn send_all(&self, batch: &Batch, values: &Messages) -> Result<(), ConnectorError> {
+        for record in 0..values.len() {
             let key = batch.keys.get(record);
             let timestamps = batch.timestamps.as_ref().filter(|t| t.is_valid(record));
             let timestamp = timestamps.map(|t| t.value(record));
-            self.send(key, Some(self.values.get(record)), timestamp)
-                .await?;
+            self.send(key, Some(values.get(record)), timestamp).await?;
             let is_deletion = batch.deletions.as_ref().is_some_and(|d| d[record]);
             if self.writes_tombstones && is_deletion && key.is_some() {
                 self.send(key, None, timestamp).await?;
@@ -159,17 +167,17 @@ fn images(changes: &PairedChanges) -> UInt32Array {
 impl SinkWriter for KafkaWriter {
     fn write<'a>(&'a mut self, input: SinkInput<'a>) -> BoxFuture<'a, Result<(), ConnectorError>> {
         Box::pin(async move {
-            self.deliveries.check()?;
+            self.out.deliveries.check()?;
             let batch = self.encode(&input)?;
-            self.send_all(&batch).await
+            self.out.send_all(&batch, &self.values).await
         })
     }
 
     fn end_epoch(&mut self, _epoch: u64) -> BoxFuture<'_, Result<(), ConnectorError>> {
-        Box::pin(self.deliveries.clone().all())
+        Box::pin(self.out.deliveries.clone().all())
     }
 
     fn finish(&mut self) -> BoxFuture<'_, Result<(), ConnectorError>> {
-        Box::pin(self.deliveries.clone().all())
+        Box::pin(self.out.deliveries.clone().all())
     }
 }
