@@ -162,6 +162,10 @@ mod tests {
             };
             Ok(Box::new(Partition { values, ends }))
         }
+
+        fn live(&self) -> Option<&dyn thalweg_runtime::connector::LiveSource> {
+            None
+        }
     }
 
     struct Nowhere;
@@ -196,6 +200,10 @@ mod tests {
 
         fn offset(&self) -> Offset {
             Offset(Vec::new())
+        }
+
+        fn is_caught_up(&self) -> bool {
+            true
         }
     }
 
