@@ -209,15 +209,20 @@ pub struct Aggregate {
     pub calls: Vec<AggregateCall>,
     /// Nanoseconds that a key's state outlives its last row; `None`: for ever.
     pub ttl: Option<i64>,
+    pub phase: Phase,
 }
 
-/// How a two-phase aggregation is split. A partial aggregate emits, per pane and key, the columns
-/// `window_start`, `window_end`, the keys, `n_rows`, and the state columns of every call; the final one
-/// merges them and holds what stays across barriers. Panes are windows where those come from columns,
-/// otherwise the longest stretches of time that no window's start or end cuts.
+/// How a two-phase aggregation is split. A partial aggregate gathers the rows of an epoch and is empty at every
+/// barrier; the final one merges what it emits and holds what stays.
 ///
-/// The schema of a partial node ends with `n_rows`: state columns are the runtime's affair. The final
-/// node has the window of the partial one, and its calls, which point into *that* one's input.
+/// A partial window aggregate emits, per pane and key, the columns `window_start`, `window_end`, the keys,
+/// `n_rows`, and the state columns of every call. Panes are windows where those come from columns,
+/// otherwise the longest stretches of time that no window's start or end cuts. A partial updating
+/// aggregate emits, at least once per key that it saw, the keys, `n_rows`, `first_seen` (event time, ns), and
+/// the state columns; the event time of its row is that of the last row which it stands for.
+///
+/// The planned schema of a partial node ends before the state columns, which are the runtime's affair. The
+/// final node has the window or the ttl of the partial one, and its calls, which point into *that* one's input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     Single,

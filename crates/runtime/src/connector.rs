@@ -11,6 +11,7 @@
 //! epoch, in turn; `finish` once, after the last `end_epoch`. Nothing is called after an error.
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -52,6 +53,11 @@ pub trait Source: Send + Sync {
     /// So files of a changelog are, in which a later one changes rows of an earlier one.
     fn is_sequence(&self) -> bool {
         false
+    }
+
+    /// The local files that it reads, as far as they are known before reading. What has none reads no files.
+    fn files(&self) -> Vec<PathBuf> {
+        Vec::new()
     }
 
     /// A reader at `start`, or at the split's beginning. `subtask` is the index of the reading subtask.
@@ -212,6 +218,11 @@ impl BadReason {
 pub trait Sink: Send + Sync {
     /// Whether several subtasks may write at once (each into a file or partition of its own).
     fn is_parallel(&self) -> bool;
+
+    /// The local file whose content `open` replaces: a job that also reads it, or writes it twice, is refused.
+    fn replaces(&self) -> Option<PathBuf> {
+        None
+    }
 
     fn open(&self, subtask: usize) -> Result<Box<dyn SinkWriter>, ConnectorError>;
 }

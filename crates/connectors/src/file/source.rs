@@ -129,6 +129,11 @@ impl Source for FileSource {
         self.spec.updating
     }
 
+    fn files(&self) -> Vec<PathBuf> {
+        let files = (self.list)(&self.config.path).unwrap_or_default();
+        files.into_iter().map(|f| f.path.into()).collect()
+    }
+
     fn open(
         &self,
         split: &SplitId,

@@ -29,6 +29,10 @@ pub(super) fn title(op: &Op) -> String {
             ..
         }) => "partial window aggregate".into(),
         Op::WindowAggregate(_) => "window aggregate".into(),
+        Op::Aggregate(Aggregate {
+            phase: Phase::Partial,
+            ..
+        }) => "partial aggregate".into(),
         Op::Aggregate(_) => "aggregate".into(),
     }
 }
@@ -55,13 +59,16 @@ pub(super) fn describe(graph: &Graph, node: &Node) -> String {
         Op::WindowAggregate(aggregate) => {
             format!("{title}: {}", window_aggregate(graph, node, aggregate))
         }
-        Op::Aggregate(Aggregate { keys, calls, .. }) => {
+        Op::Aggregate(Aggregate {
+            keys, calls, phase, ..
+        }) => {
+            let under = called_over(graph, node, *phase);
             let over = if keys.is_empty() {
                 "all rows".to_string()
             } else {
                 format!("by {}", names(input, keys))
             };
-            format!("{title} {over}{}", called(calls, input))
+            format!("{title} {over}{}", called(calls, under))
         }
         Op::Sink(spec) => format!("{title}: {}", sink(spec)),
     }
@@ -164,8 +171,7 @@ fn window_aggregate(graph: &Graph, node: &Node, aggregate: &WindowAggregate) -> 
         calls,
         phase,
     } = aggregate;
-    let input_node = graph.node(node.inputs[0].node);
-    let input = &input_node.schema;
+    let input = &graph.node(node.inputs[0].node).schema;
     let window = match window {
         WindowSource::Time(window) => format!("{} of event time", width(*window)),
         WindowSource::Columns { start, end } => format!("window {}", names(input, &[*start, *end])),
@@ -175,15 +181,18 @@ fn window_aggregate(graph: &Graph, node: &Node, aggregate: &WindowAggregate) -> 
     } else {
         format!(" by {}", names(input, keys))
     };
-    // The calls of a final aggregate point into the input of its partial one.
-    let under = match phase {
-        Phase::Final => input_node
-            .inputs
-            .first()
-            .map_or(input, |i| &graph.node(i.node).schema),
-        Phase::Single | Phase::Partial => input,
-    };
+    let under = called_over(graph, node, *phase);
     format!("{window}{keys}{}", called(calls, under))
+}
+
+/// What the calls of an aggregate point into: for a final one, that is the input of its partial one.
+fn called_over<'a>(graph: &'a Graph, node: &Node, phase: Phase) -> &'a Schema {
+    let input = graph.node(node.inputs[0].node);
+    let under = match phase {
+        Phase::Final => input.inputs.first().map(|i| graph.node(i.node)),
+        Phase::Single | Phase::Partial => None,
+    };
+    &under.unwrap_or(input).schema
 }
 
 fn called(calls: &[AggregateCall], input: &Schema) -> String {

@@ -1,7 +1,9 @@
 //! The second line of a node: what is known of the rows that it emits.
 
 use arrow::datatypes::Schema;
-use thalweg_dataflow::plan::{Aggregate, Changelog, Node, Op, Properties, Window, WindowColumns};
+use thalweg_dataflow::plan::{
+    Aggregate, Changelog, Node, Op, Phase, Properties, Window, WindowColumns,
+};
 use thalweg_dataflow::table::{BadData, EventTimeSource, SourceSpec, WatermarkSpec};
 use thalweg_dataflow::time::format_duration;
 
@@ -36,6 +38,7 @@ pub(super) fn describe(node: &Node) -> String {
     }
     match &node.op {
         Op::Source(spec) => facts.extend(source(spec, time_column.is_some())),
+        Op::Aggregate(Aggregate { phase, .. }) if *phase == Phase::Partial => {}
         Op::Aggregate(Aggregate { keys, ttl, .. }) if !keys.is_empty() => facts.push(kept(*ttl)),
         Op::Normalize(normalize) => facts.push(kept(normalize.ttl)),
         _ => {}

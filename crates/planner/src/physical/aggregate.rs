@@ -1,8 +1,14 @@
 //! GROUP BY and DISTINCT: which of the two kinds of result they have, and the updating kind.
 
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::{Column, DFSchema};
 use datafusion::logical_expr::{Aggregate as LogicalAggregate, Expr, LogicalPlan};
-use thalweg_dataflow::plan::{Aggregate, AggregateCall, Exchange, Input, NodeId, Op, OutputPort};
+use thalweg_dataflow::plan::{
+    Aggregate, AggregateCall, AggregateState, Changelog, Exchange, Input, NodeId, Op, OutputPort,
+    Phase, Properties,
+};
 use thalweg_dataflow::time::format_duration;
 
 use super::builder::{Builder, unsupported};
@@ -88,14 +94,39 @@ impl Builder {
         let properties = changelog::aggregate(self.properties(projected.node), &keys);
         let ttl = if keys.is_empty() { None } else { self.ttl };
         self.notice_ttl(ttl, &keys, &projected);
-        let edge = by_key(projected.node, &keys);
         let schema = arrow_schema(grouping.schema);
-        Ok(self.add(
-            Op::Aggregate(Aggregate { keys, calls, ttl }),
-            vec![edge],
-            schema,
-            properties,
-        ))
+        let mut aggregate = Aggregate {
+            keys,
+            calls,
+            ttl,
+            phase: Phase::Single,
+        };
+        let mut node = projected.node;
+        if around.input == Changelog::AppendOnly && aggregate.calls.iter().all(mergeable) {
+            node = self.partial(node, &aggregate, &schema);
+            aggregate.keys = (0..aggregate.keys.len()).collect();
+            aggregate.phase = Phase::Final;
+        }
+        let edge = by_key(node, &aggregate.keys);
+        Ok(self.add(Op::Aggregate(aggregate), vec![edge], schema, properties))
+    }
+
+    /// The phase before the exchange.
+    fn partial(&mut self, input: NodeId, whole: &Aggregate, result: &SchemaRef) -> NodeId {
+        let keys = result.fields().iter().take(whole.keys.len()).cloned();
+        let number = |name| Arc::new(Field::new(name, DataType::Int64, false));
+        let beside = [number("n_rows"), number("first_seen")];
+        let schema = Schema::new(keys.chain(beside).collect::<Vec<_>>());
+        let aggregate = Aggregate {
+            phase: Phase::Partial,
+            ..whole.clone()
+        };
+        self.add(
+            Op::Aggregate(aggregate),
+            vec![Input::forward(input)],
+            Arc::new(schema),
+            Properties::default(),
+        )
     }
 
     /// Says which rows will leave the result, and when (semantics 5.1).
@@ -135,6 +166,11 @@ pub(super) fn finish_calls(
         .into_iter()
         .map(|call| call.finish(builder, input, around))
         .collect()
+}
+
+/// Whether what was gathered of a call in one place can be added to what was gathered in another, cheaply.
+pub(super) fn mergeable(call: &AggregateCall) -> bool {
+    call.state != AggregateState::Multiset
 }
 
 /// An edge that brings the rows of a key together; without keys, all rows.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use thalweg_dataflow::plan::{
-    AggregateCall, AggregateState, Changelog, Input, NodeId, Op, Phase, Properties, Window,
-    WindowAggregate, WindowSource,
+    AggregateCall, Changelog, Input, NodeId, Op, Phase, Properties, Window, WindowAggregate,
+    WindowSource,
 };
 
-use super::aggregate::{Grouping, by_key, finish_calls, place_calls};
+use super::aggregate::{Grouping, by_key, finish_calls, mergeable, place_calls};
 use super::builder::Builder;
 use super::calls::Surroundings;
 use super::input::{InputColumns, Projected};
@@ -45,7 +45,6 @@ impl Builder {
         };
         let calls = finish_calls(self, placed, &projected, around)?;
 
-        let mergeable = |call: &AggregateCall| call.state != AggregateState::Multiset;
         let is_session = matches!(by.window, Window::Session { .. })
             && matches!(by.source, WindowSource::Time(_));
         let appends = changelog == Changelog::AppendOnly;

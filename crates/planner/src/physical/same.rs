@@ -18,7 +18,10 @@ fn is_same_op(a: &Op, b: &Op) -> bool {
         (Op::Union, Op::Union) => true,
         (Op::AssignWindow(a), Op::AssignWindow(b)) => a == b,
         (Op::Aggregate(a), Op::Aggregate(b)) => {
-            a.keys == b.keys && a.ttl == b.ttl && are_same_calls(&a.calls, &b.calls)
+            a.keys == b.keys
+                && a.ttl == b.ttl
+                && a.phase == b.phase
+                && are_same_calls(&a.calls, &b.calls)
         }
         (Op::WindowAggregate(a), Op::WindowAggregate(b)) => {
             a.window == b.window

@@ -8,28 +8,30 @@ fn queries_over_one_source_are_one_job_and_read_it_once() {
     check(
         "SELECT order_id FROM orders; SELECT customer_id, sum(amount) FROM orders GROUP BY customer_id; SELECT url FROM clicks",
         expect![[r#"
-        job: flush interval 1s
-        notice: the row of a group (customer_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
-        [4] result: order_id
-            append-only
-          [1] project: order_id
-              append-only
-            [0] source "orders": single_file, json, bounded; decodes order_id, customer_id, amount, event_time
-                append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-        [5] result: customer_id, sum(orders.amount); changes paired by (customer_id)
-            updating, net; key (customer_id)
-          [3] aggregate by (customer_id): sum(orders.amount) in columns
-              updating, net; key (customer_id); ttl 1d
-            [2] exchange by (customer_id) ← project: customer_id, amount
+            job: flush interval 1s
+            notice: the row of a group (customer_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
+            [5] result: order_id
                 append-only
-              [0] source "orders", as above
+              [1] project: order_id
+                  append-only
+                [0] source "orders": single_file, json, bounded; decodes order_id, customer_id, amount, event_time
+                    append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
+            [6] result: customer_id, sum(orders.amount); changes paired by (customer_id)
+                updating, net; key (customer_id)
+              [4] aggregate by (customer_id): sum(orders.amount) in columns
+                  updating, net; key (customer_id); ttl 1d
+                [3] exchange by (customer_id) ← partial aggregate by (customer_id): sum(orders.amount) in columns
+                    append-only
+                  [2] project: customer_id, amount
+                      append-only
+                    [0] source "orders", as above
 
-        job: flush interval 1s
-        [1] result: url
-            append-only
-          [0] source "clicks": kafka, json, unbounded; decodes url, at
-              append-only; event time at; watermark 1s behind; idle after 5m; bad data fails
-    "#]],
+            job: flush interval 1s
+            [1] result: url
+                append-only
+              [0] source "clicks": kafka, json, unbounded; decodes url, at
+                  append-only; event time at; watermark 1s behind; idle after 5m; bad data fails
+        "#]],
     );
 }
 
@@ -41,25 +43,27 @@ fn what_queries_have_in_common_is_computed_once() {
                job: flush interval 1s
                notice: the row of a group (customer_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
                notice: the row of a group (total) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
-               [7] result: customer_id, total; changes paired by (customer_id)
+               [8] result: customer_id, total; changes paired by (customer_id)
                    updating, net; key (customer_id)
-                 [3] project: customer_id, sum(orders.amount) AS total
+                 [4] project: customer_id, sum(orders.amount) AS total
                      updating, net; key (customer_id)
-                   [2] filter: sum(orders.amount) > 100.00
+                   [3] filter: sum(orders.amount) > 100.00
                        updating, net; key (customer_id)
-                     [1] aggregate by (customer_id): sum(orders.amount) in columns
+                     [2] aggregate by (customer_id): sum(orders.amount) in columns
                          updating, net; key (customer_id); ttl 1d
-                       [0] exchange by (customer_id) ← source "orders": single_file, json, bounded; decodes customer_id, amount, event_time
-                           append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-               [8] result: total, count(*); changes paired by (total)
+                       [1] exchange by (customer_id) ← partial aggregate by (customer_id): sum(orders.amount) in columns
+                           append-only
+                         [0] source "orders": single_file, json, bounded; decodes customer_id, amount, event_time
+                             append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
+               [9] result: total, count(*); changes paired by (total)
                    updating, net; key (total)
-                 [6] project: total, count(*)
+                 [7] project: total, count(*)
                      updating, net; key (total)
-                   [5] aggregate by (total): count(*) in columns
+                   [6] aggregate by (total): count(*) in columns
                        updating, net; key (total); ttl 1d
-                     [4] exchange by (total) ← project: sum(orders.amount) AS total
+                     [5] exchange by (total) ← project: sum(orders.amount) AS total
                          updating
-                       [1] aggregate, as above
+                       [2] aggregate, as above
            "#]]);
     check(
         "WITH n AS (SELECT tumble(interval '1 minute') AS w, url, count(*) AS n FROM clicks GROUP BY w, url) SELECT w, url, n FROM n WHERE n > 5 UNION ALL SELECT w, url, n FROM n WHERE n < 2",
@@ -112,25 +116,29 @@ fn a_common_aggregate_with_another_ttl_is_another() {
     check(
         "SELECT url, count(*) FROM clicks GROUP BY url; SET updating_ttl = '1 hour'; SELECT url, count(*) FROM clicks GROUP BY url",
         expect![[r#"
-        job: flush interval 1s
-        notice: the row of a group (url) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
-        notice: the row of a group (url) leaves the result when no row of the group has come for 1h of event time; SET updating_ttl = '0' before the query keeps it for ever
-        [5] result: url, count(*); changes paired by (url)
-            updating, net; key (url)
-          [2] project: url, count(*)
-              updating, net; key (url)
-            [1] aggregate by (url): count(*) in columns
-                updating, net; key (url); ttl 1d
-              [0] exchange by (url) ← source "clicks": kafka, json, unbounded; decodes url, at
-                  append-only; event time at; watermark 1s behind; idle after 5m; bad data fails
-        [6] result: url, count(*); changes paired by (url)
-            updating, net; key (url)
-          [4] project: url, count(*)
-              updating, net; key (url)
-            [3] aggregate by (url): count(*) in columns
-                updating, net; key (url); ttl 1h
-              [0] exchange by (url) ← source "clicks", as above
-    "#]],
+            job: flush interval 1s
+            notice: the row of a group (url) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
+            notice: the row of a group (url) leaves the result when no row of the group has come for 1h of event time; SET updating_ttl = '0' before the query keeps it for ever
+            [7] result: url, count(*); changes paired by (url)
+                updating, net; key (url)
+              [3] project: url, count(*)
+                  updating, net; key (url)
+                [2] aggregate by (url): count(*) in columns
+                    updating, net; key (url); ttl 1d
+                  [1] exchange by (url) ← partial aggregate by (url): count(*) in columns
+                      append-only
+                    [0] source "clicks": kafka, json, unbounded; decodes url, at
+                        append-only; event time at; watermark 1s behind; idle after 5m; bad data fails
+            [8] result: url, count(*); changes paired by (url)
+                updating, net; key (url)
+              [6] project: url, count(*)
+                  updating, net; key (url)
+                [5] aggregate by (url): count(*) in columns
+                    updating, net; key (url); ttl 1h
+                  [4] exchange by (url) ← partial aggregate by (url): count(*) in columns
+                      append-only
+                    [0] source "clicks", as above
+        "#]],
     );
 }
 
@@ -142,8 +150,8 @@ fn an_intermediate_stream_is_filled_once_and_read_by_many() {
            SELECT c, sum(amount) FROM big GROUP BY c", expect![[r#"
                job: flush interval 1s
                notice: the row of a group (c) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
-               [9] result: window_start, c, count(*)
-                   append-only; key (window_start, c); window tumble 1m in (window_start)
+               [10] result: window_start, c, count(*)
+                    append-only; key (window_start, c); window tumble 1m in (window_start)
                  [6] project: window_start, c, count(*)
                      append-only; key (window_start, c); window tumble 1m in (window_start)
                    [5] window aggregate: tumble 1m of event time by (c): count(*) in columns
@@ -158,13 +166,15 @@ fn an_intermediate_stream_is_filled_once_and_read_by_many() {
                                append-only; event time event_time
                              [0] source "orders": single_file, json, bounded; decodes customer_id, amount, event_time
                                  append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-               [10] result: c, sum(big.amount); changes paired by (c)
+               [11] result: c, sum(big.amount); changes paired by (c)
                     updating, net; key (c)
-                 [8] aggregate by (c): sum(big.amount) in columns
+                 [9] aggregate by (c): sum(big.amount) in columns
                      updating, net; key (c); ttl 1d
-                   [7] exchange by (c) ← project: c, amount
+                   [8] exchange by (c) ← partial aggregate by (c): sum(big.amount) in columns
                        append-only
-                     [2] project, as above
+                     [7] project: c, amount
+                         append-only
+                       [2] project, as above
            "#]]);
 }
 
@@ -175,24 +185,26 @@ fn a_stream_carries_a_changelog() {
            INSERT INTO totals SELECT customer_id, count(*) FROM orders GROUP BY customer_id;
            SELECT n, count(*) FROM totals GROUP BY n",
         expect![[r#"
-               job: flush interval 1s
-               notice: the row of a group (customer_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
-               notice: the row of a group (n) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
-               [6] result: n, count(*); changes paired by (n)
-                   updating, net; key (n)
-                 [5] project: n, count(*)
-                     updating, net; key (n)
-                   [4] aggregate by (n): count(*) in columns
-                       updating, net; key (n); ttl 1d
-                     [3] exchange by (n) ← project: n
-                         updating
-                       [2] project: customer_id AS c, count(*) AS n
-                           updating, net; key (c)
-                         [1] aggregate by (customer_id): count(*) in columns
-                             updating, net; key (customer_id); ttl 1d
-                           [0] exchange by (customer_id) ← source "orders": single_file, json, bounded; decodes customer_id, event_time
-                               append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-           "#]],
+            job: flush interval 1s
+            notice: the row of a group (customer_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
+            notice: the row of a group (n) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
+            [7] result: n, count(*); changes paired by (n)
+                updating, net; key (n)
+              [6] project: n, count(*)
+                  updating, net; key (n)
+                [5] aggregate by (n): count(*) in columns
+                    updating, net; key (n); ttl 1d
+                  [4] exchange by (n) ← project: n
+                      updating
+                    [3] project: customer_id AS c, count(*) AS n
+                        updating, net; key (c)
+                      [2] aggregate by (customer_id): count(*) in columns
+                          updating, net; key (customer_id); ttl 1d
+                        [1] exchange by (customer_id) ← partial aggregate by (customer_id): count(*) in columns
+                            append-only
+                          [0] source "orders": single_file, json, bounded; decodes customer_id, event_time
+                              append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
+        "#]],
     );
 }
 
@@ -260,31 +272,37 @@ fn the_smallest_flush_interval_of_a_job_holds() {
            SET pipeline.update_aggregate_flush_interval = '2 seconds'; SET pipeline.parallelism = 4; SELECT sum(price) FROM orders;
            SET pipeline.update_aggregate_flush_interval = '0'; SELECT count(*) FROM ticks", expect![[r#"
                job: flush interval 2s; parallelism 4
-               [5] result: count(*); changes paired: one row
+               [7] result: count(*); changes paired: one row
+                   updating, net; one row
+                 [4] project: count(*)
+                     updating, net; one row
+                   [3] aggregate all rows: count(*) in columns
+                       updating, net; one row
+                     [2] exchange to one subtask ← partial aggregate all rows: count(*) in columns
+                         append-only
+                       [1] project: no columns
+                           append-only
+                         [0] source "orders": single_file, json, bounded; decodes price, event_time
+                             append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
+               [8] result: sum(orders.price); changes paired: one row
+                   updating, net; one row
+                 [6] aggregate all rows: sum(orders.price) in columns
+                     updating, net; one row
+                   [5] exchange to one subtask ← partial aggregate all rows: sum(orders.price) in columns
+                       append-only
+                     [0] source "orders", as above
+
+               job: flush interval 0s; parallelism 1
+               notice: flush interval 0: every row is an epoch of its own, at parallelism 1; meant for teaching and debugging
+               [4] result: count(*); changes paired: one row
                    updating, net; one row
                  [3] project: count(*)
                      updating, net; one row
                    [2] aggregate all rows: count(*) in columns
                        updating, net; one row
-                     [1] exchange to one subtask ← project: no columns
+                     [1] exchange to one subtask ← partial aggregate all rows: count(*) in columns
                          append-only
-                       [0] source "orders": single_file, json, bounded; decodes price, event_time
-                           append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-               [6] result: sum(orders.price); changes paired: one row
-                   updating, net; one row
-                 [4] aggregate all rows: sum(orders.price) in columns
-                     updating, net; one row
-                   [0] exchange to one subtask ← source "orders", as above
-
-               job: flush interval 0s; parallelism 1
-               notice: flush interval 0: every row is an epoch of its own, at parallelism 1; meant for teaching and debugging
-               [3] result: count(*); changes paired: one row
-                   updating, net; one row
-                 [2] project: count(*)
-                     updating, net; one row
-                   [1] aggregate all rows: count(*) in columns
-                       updating, net; one row
-                     [0] exchange to one subtask ← source "ticks": impulse, unbounded; decodes nothing
-                         append-only; event time from the connector; watermark 1s behind; idle after 5m; bad data fails
+                       [0] source "ticks": impulse, unbounded; decodes nothing
+                           append-only; event time from the connector; watermark 1s behind; idle after 5m; bad data fails
            "#]]);
 }

@@ -64,17 +64,19 @@ fn updates_need_a_sink_that_takes_them() {
     check_sink(
         "INSERT INTO changes SELECT customer_id, sum(amount) FROM orders GROUP BY customer_id",
         expect![[r#"
-        job: flush interval 1s
-        notice: the row of a group (customer_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
-        [3] sink "changes": stdout, debezium_json; at least once; customer_id, total; changes paired by (customer_id)
-            updating; key (customer_id)
-          [2] project: customer_id, CAST(sum(orders.amount) AS DOUBLE) AS total
-              updating; key (customer_id)
-            [1] aggregate by (customer_id): sum(orders.amount) in columns
-                updating, net; key (customer_id); ttl 1d
-              [0] exchange by (customer_id) ← source "orders": single_file, json, bounded; decodes customer_id, amount, event_time
-                  append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-    "#]],
+            job: flush interval 1s
+            notice: the row of a group (customer_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
+            [4] sink "changes": stdout, debezium_json; at least once; customer_id, total; changes paired by (customer_id)
+                updating; key (customer_id)
+              [3] project: customer_id, CAST(sum(orders.amount) AS DOUBLE) AS total
+                  updating; key (customer_id)
+                [2] aggregate by (customer_id): sum(orders.amount) in columns
+                    updating, net; key (customer_id); ttl 1d
+                  [1] exchange by (customer_id) ← partial aggregate by (customer_id): sum(orders.amount) in columns
+                      append-only
+                    [0] source "orders": single_file, json, bounded; decodes customer_id, amount, event_time
+                        append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
+        "#]],
     );
 }
 
@@ -83,17 +85,19 @@ fn a_primary_key_must_be_unique_in_the_result() {
     check_sink(
         "INSERT INTO keyed SELECT customer_id, sum(amount) FROM orders GROUP BY customer_id",
         expect![[r#"
-        job: flush interval 1s
-        notice: the row of a group (customer_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
-        [3] sink "keyed": stdout, debezium_json; at least once; customer_id, total; changes paired by (customer_id)
-            updating; key (customer_id)
-          [2] project: customer_id, CAST(sum(orders.amount) AS DOUBLE) AS total
-              updating; key (customer_id)
-            [1] aggregate by (customer_id): sum(orders.amount) in columns
-                updating, net; key (customer_id); ttl 1d
-              [0] exchange by (customer_id) ← source "orders": single_file, json, bounded; decodes customer_id, amount, event_time
-                  append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-    "#]],
+            job: flush interval 1s
+            notice: the row of a group (customer_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
+            [4] sink "keyed": stdout, debezium_json; at least once; customer_id, total; changes paired by (customer_id)
+                updating; key (customer_id)
+              [3] project: customer_id, CAST(sum(orders.amount) AS DOUBLE) AS total
+                  updating; key (customer_id)
+                [2] aggregate by (customer_id): sum(orders.amount) in columns
+                    updating, net; key (customer_id); ttl 1d
+                  [1] exchange by (customer_id) ← partial aggregate by (customer_id): sum(orders.amount) in columns
+                      append-only
+                    [0] source "orders": single_file, json, bounded; decodes customer_id, amount, event_time
+                        append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
+        "#]],
     );
     check_sink(
         "INSERT INTO keyed SELECT customer_id, sum(amount) FROM orders GROUP BY customer_id, order_id",
@@ -104,16 +108,18 @@ fn a_primary_key_must_be_unique_in_the_result() {
     check_sink(
         "INSERT INTO keyed SELECT 'all', sum(amount) FROM orders",
         expect![[r#"
-        job: flush interval 1s
-        [3] sink "keyed": stdout, debezium_json; at least once; customer_id, total; changes paired by (customer_id)
-            updating; one row
-          [2] project: 'all' AS customer_id, CAST(sum(orders.amount) AS DOUBLE) AS total
-              updating; one row
-            [1] aggregate all rows: sum(orders.amount) in columns
-                updating, net; one row
-              [0] exchange to one subtask ← source "orders": single_file, json, bounded; decodes amount, event_time
-                  append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-    "#]],
+            job: flush interval 1s
+            [4] sink "keyed": stdout, debezium_json; at least once; customer_id, total; changes paired by (customer_id)
+                updating; one row
+              [3] project: 'all' AS customer_id, CAST(sum(orders.amount) AS DOUBLE) AS total
+                  updating; one row
+                [2] aggregate all rows: sum(orders.amount) in columns
+                    updating, net; one row
+                  [1] exchange to one subtask ← partial aggregate all rows: sum(orders.amount) in columns
+                      append-only
+                    [0] source "orders": single_file, json, bounded; decodes amount, event_time
+                        append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
+        "#]],
     );
     check_sink(
         "INSERT INTO keyed SELECT customer_id, price FROM orders",
@@ -158,14 +164,16 @@ fn a_key_survives_lossless_casts() {
                 INSERT INTO small SELECT order_id, count(*) FROM orders GROUP BY order_id", expect![[r#"
                     job: flush interval 1s
                     notice: the row of a group (order_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
-                    [3] sink "small": stdout, debezium_json; at least once; id, n; changes paired by (id)
+                    [4] sink "small": stdout, debezium_json; at least once; id, n; changes paired by (id)
                         updating, net; key (id)
-                      [2] project: CAST(order_id AS INT) AS id, CAST(count(*) AS INT) AS n
+                      [3] project: CAST(order_id AS INT) AS id, CAST(count(*) AS INT) AS n
                           updating, net; key (id)
-                        [1] aggregate by (order_id): count(*) in columns
+                        [2] aggregate by (order_id): count(*) in columns
                             updating, net; key (order_id); ttl 1d
-                          [0] exchange by (order_id) ← source "orders": single_file, json, bounded; decodes order_id, event_time
-                              append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
+                          [1] exchange by (order_id) ← partial aggregate by (order_id): count(*) in columns
+                              append-only
+                            [0] source "orders": single_file, json, bounded; decodes order_id, event_time
+                                append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
                 "#]]);
     check_sink("CREATE TABLE small (id INT PRIMARY KEY, n INT) WITH (connector = 'stdout', format = 'debezium_json');
                 INSERT INTO small SELECT price, count(*) FROM orders GROUP BY price", expect![[r#"

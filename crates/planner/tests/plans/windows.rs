@@ -338,21 +338,23 @@ fn an_updating_result_above_windows() {
     check(
         "SELECT customer_id, max(n) FROM (SELECT tumble(interval '10 seconds') AS w, customer_id, count(*) AS n FROM orders GROUP BY w, customer_id) GROUP BY customer_id",
         expect![[r#"
-        job: flush interval 1s
-        notice: the row of a group (customer_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
-        [5] result: customer_id, max(n); changes paired by (customer_id)
-            updating, net; key (customer_id)
-          [4] aggregate by (customer_id): max(n) in columns
-              updating, net; key (customer_id); ttl 1d
-            [3] exchange by (customer_id) ← project: customer_id, count(*) AS n
-                append-only
-              [2] window aggregate: tumble 10s of event time by (customer_id): count(*) in columns
-                  append-only; key (window_start, customer_id); window tumble 10s in (window_start, window_end)
-                [1] exchange by (customer_id) ← partial window aggregate: tumble 10s of event time by (customer_id): count(*) in columns
+            job: flush interval 1s
+            notice: the row of a group (customer_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
+            [6] result: customer_id, max(n); changes paired by (customer_id)
+                updating, net; key (customer_id)
+              [5] aggregate by (customer_id): max(n) in columns
+                  updating, net; key (customer_id); ttl 1d
+                [4] exchange by (customer_id) ← partial aggregate by (customer_id): max(n) in columns
                     append-only
-                  [0] source "orders": single_file, json, bounded; decodes customer_id, event_time
-                      append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-    "#]],
+                  [3] project: customer_id, count(*) AS n
+                      append-only
+                    [2] window aggregate: tumble 10s of event time by (customer_id): count(*) in columns
+                        append-only; key (window_start, customer_id); window tumble 10s in (window_start, window_end)
+                      [1] exchange by (customer_id) ← partial window aggregate: tumble 10s of event time by (customer_id): count(*) in columns
+                          append-only
+                        [0] source "orders": single_file, json, bounded; decodes customer_id, event_time
+                            append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
+        "#]],
     );
 }
 
@@ -379,21 +381,23 @@ fn a_window_over_a_changelog_takes_retractions_by_the_time_in_the_row() {
     check(
         "SELECT tumble(interval '1 day') AS d, count(*) FROM (SELECT DISTINCT customer_id, event_time FROM orders) GROUP BY d",
         expect![[r#"
-        job: flush interval 1s
-        notice: the row of a group (customer_id, event_time) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
-        [5] result: d, count(*)
-            append-only; key (d); window tumble 1d in (d)
-          [4] project: {start: window_start, end: window_end} AS d, count(*)
-              append-only; key (d); window tumble 1d in (d)
-            [3] window aggregate: tumble 1d of event time: count(*) in columns
-                append-only; key (window_start); window tumble 1d in (window_start, window_end)
-              [2] exchange to one subtask ← project: no columns
-                  updating
-                [1] aggregate by (customer_id, event_time)
-                    updating, net; key (customer_id, event_time); event time event_time; ttl 1d
-                  [0] exchange by (customer_id, event_time) ← source "orders": single_file, json, bounded; decodes customer_id, event_time
-                      append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-    "#]],
+            job: flush interval 1s
+            notice: the row of a group (customer_id, event_time) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
+            [6] result: d, count(*)
+                append-only; key (d); window tumble 1d in (d)
+              [5] project: {start: window_start, end: window_end} AS d, count(*)
+                  append-only; key (d); window tumble 1d in (d)
+                [4] window aggregate: tumble 1d of event time: count(*) in columns
+                    append-only; key (window_start); window tumble 1d in (window_start, window_end)
+                  [3] exchange to one subtask ← project: no columns
+                      updating
+                    [2] aggregate by (customer_id, event_time)
+                        updating, net; key (customer_id, event_time); event time event_time; ttl 1d
+                      [1] exchange by (customer_id, event_time) ← partial aggregate by (customer_id, event_time)
+                          append-only
+                        [0] source "orders": single_file, json, bounded; decodes customer_id, event_time
+                            append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
+        "#]],
     );
     check(
         "SELECT tumble(interval '1 day') AS d, count(*) FROM (SELECT DISTINCT customer_id FROM orders) GROUP BY d",

@@ -208,21 +208,23 @@ fn rows_with_their_windows() {
     check(
         "SELECT customer_id, count(*) FROM TUMBLE(orders, DESCRIPTOR(event_time), INTERVAL '1 minute') GROUP BY customer_id",
         expect![[r#"
-        job: flush interval 1s
-        notice: the row of a group (customer_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
-        [5] result: customer_id, count(*); changes paired by (customer_id)
-            updating, net; key (customer_id)
-          [4] project: customer_id, count(*)
-              updating, net; key (customer_id)
-            [3] aggregate by (customer_id): count(*) in columns
-                updating, net; key (customer_id); ttl 1d
-              [2] exchange by (customer_id) ← project: customer_id
-                  append-only
-                [1] assign window: tumble 1m
-                    append-only; window tumble 1m in (window_start, window_end)
-                  [0] source "orders": single_file, json, bounded; decodes customer_id, event_time
-                      append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
-    "#]],
+            job: flush interval 1s
+            notice: the row of a group (customer_id) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
+            [6] result: customer_id, count(*); changes paired by (customer_id)
+                updating, net; key (customer_id)
+              [5] project: customer_id, count(*)
+                  updating, net; key (customer_id)
+                [4] aggregate by (customer_id): count(*) in columns
+                    updating, net; key (customer_id); ttl 1d
+                  [3] exchange by (customer_id) ← partial aggregate by (customer_id): count(*) in columns
+                      append-only
+                    [2] project: customer_id
+                        append-only
+                      [1] assign window: tumble 1m
+                          append-only; window tumble 1m in (window_start, window_end)
+                        [0] source "orders": single_file, json, bounded; decodes customer_id, event_time
+                            append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
+        "#]],
     );
     check(
         "SELECT DISTINCT window_start, customer_id FROM TUMBLE(orders, DESCRIPTOR(event_time), INTERVAL '1 minute')",

@@ -18,6 +18,7 @@ use crate::operators::{self, OperatorContext};
 use crate::reject::Rejected;
 
 use super::budget::EpochBudget;
+use super::conflicts::{self, Files};
 use super::coordinator::Ack;
 use super::discovery::{SourceNode, SourceSubtask};
 use super::ingest::Ingest;
@@ -258,10 +259,12 @@ impl Builder<'_> {
             ended,
             budget,
         };
+        let mut sources = self.sources()?;
+        self.refuse_conflicts(&sources, sinks)?;
         // Everything is opened before anything runs, so that a fault leaves nothing behind.
         let (mut inner, mut source_tasks) = (Vec::new(), Vec::new());
         for (index, plan) in self.stages.iter().enumerate() {
-            let source = self.source(plan.nodes[0])?;
+            let source = sources[index].take();
             let splits = source
                 .as_ref()
                 .map(|(s, spec)| self.splits(s.as_ref(), &spec.table))
@@ -375,6 +378,37 @@ impl Builder<'_> {
         wiring
     }
 
+    /// By stage: its source, where it has one.
+    fn sources(&self) -> Result<Vec<Option<OpenedSource>>, RuntimeError> {
+        self.stages
+            .iter()
+            .map(|plan| self.source(plan.nodes[0]))
+            .collect()
+    }
+
+    fn refuse_conflicts(
+        &self,
+        sources: &[Option<OpenedSource>],
+        sinks: &Sinks,
+    ) -> Result<(), RuntimeError> {
+        let read: Vec<Files> = sources
+            .iter()
+            .flatten()
+            .map(|(source, spec)| Files {
+                table: &spec.table,
+                paths: source.files(),
+            })
+            .collect();
+        let replaced: Vec<Files> = sinks
+            .values()
+            .map(|(spec, sink)| Files {
+                table: &spec.table,
+                paths: sink.replaces().into_iter().collect(),
+            })
+            .collect();
+        conflicts::refuse(&read, &replaced)
+    }
+
     fn source(&self, head: NodeId) -> Result<Option<OpenedSource>, RuntimeError> {
         match &self.graph.node(head).op {
             Op::Source(spec) => {
@@ -474,35 +508,45 @@ impl Builder<'_> {
                 vnodes: owned(subtask, plan.parallelism).collect(),
                 rejected: rejected.clone(),
             };
-            // One subtask needs no partial phase: its final aggregate does all the work.
-            let alone = self.parallelism == 1;
             match &node.op {
-                Op::WindowAggregate(w) if w.phase == Phase::Partial && alone => {}
-                Op::WindowAggregate(w) if w.phase == Phase::Final => {
-                    let partial = self.graph.node(node.inputs[0].node);
-                    let Op::WindowAggregate(whole) = &partial.op else {
-                        return Err(RuntimeError::Internal(
-                            "a final aggregate without its partial one".into(),
-                        ));
-                    };
-                    // The calls of both are over the input of the partial one.
-                    let above = self.graph.node(partial.inputs[0].node);
-                    let context = OperatorContext {
-                        input_schema: Some(above.schema.clone()),
-                        ..context
-                    };
-                    let mut aggregate = w.clone();
-                    if alone {
-                        aggregate = whole.clone();
-                        aggregate.phase = Phase::Single;
-                    }
-                    built.push(operators::build(&Op::WindowAggregate(aggregate), context)?);
+                op if phase(op) == Some(Phase::Partial) && self.parallelism == 1 => {}
+                op if phase(op) == Some(Phase::Final) => {
+                    built.push(self.final_phase(node, context)?)
                 }
                 Op::Source(_) | Op::Values(_) | Op::Union | Op::Sink(_) => {}
                 op => built.push(operators::build(op, context)?),
             }
         }
         Ok(built)
+    }
+
+    /// The final phase of an aggregation. One subtask needs no partial phase: its final aggregate does all the work.
+    fn final_phase(
+        &self,
+        node: &Node,
+        context: OperatorContext,
+    ) -> Result<Box<dyn crate::operator::Operator>, RuntimeError> {
+        let partial = self.graph.node(node.inputs[0].node);
+        // The calls of both are over the input of the partial one.
+        let above = self.graph.node(partial.inputs[0].node);
+        let context = OperatorContext {
+            input_schema: Some(above.schema.clone()),
+            ..context
+        };
+        if self.parallelism > 1 {
+            return operators::build(&node.op, context);
+        }
+        let mut whole = partial.op.clone();
+        match &mut whole {
+            Op::WindowAggregate(aggregate) => aggregate.phase = Phase::Single,
+            Op::Aggregate(aggregate) => aggregate.phase = Phase::Single,
+            _ => {
+                return Err(RuntimeError::Internal(
+                    "a final aggregate without its partial one".into(),
+                ));
+            }
+        }
+        operators::build(&whole, context)
     }
 
     /// Bytes of decoded state that one operator subtask may keep.
@@ -523,6 +567,15 @@ impl Builder<'_> {
             .max(1)
             * self.parallelism;
         usize::try_from(self.settings.state_memory).unwrap_or(usize::MAX) / n
+    }
+}
+
+/// The phase of an aggregation.
+fn phase(op: &Op) -> Option<Phase> {
+    match op {
+        Op::WindowAggregate(aggregate) => Some(aggregate.phase),
+        Op::Aggregate(aggregate) => Some(aggregate.phase),
+        _ => None,
     }
 }
 

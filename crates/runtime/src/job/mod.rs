@@ -2,6 +2,7 @@
 
 mod budget;
 mod build;
+mod conflicts;
 mod coordinator;
 mod discovery;
 mod ingest;

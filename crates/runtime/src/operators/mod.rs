@@ -77,9 +77,7 @@ pub fn build(op: &Op, context: OperatorContext) -> Result<Box<dyn Operator>, Run
                 aggregate, context,
             )?),
         },
-        Op::Aggregate(aggregate) => {
-            Box::new(aggregate::UpdatingAggregation::new(aggregate, context)?)
-        }
+        Op::Aggregate(aggregate) => aggregate::build(aggregate, context)?,
         Op::Normalize(normalize) => Box::new(normalize::Normalization::new(normalize, context)?),
         Op::Source(_) | Op::Values(_) | Op::Union | Op::Sink(_) => {
             return Err(RuntimeError::Internal(format!(

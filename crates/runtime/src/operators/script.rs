@@ -89,7 +89,8 @@ fn scratch() -> std::path::PathBuf {
 /// A row of a script: key, value, minute, diff.
 pub type Row<'a> = (&'a str, i64, i64, i64);
 
-pub fn push(operator: &mut dyn Operator, rows: &[Row<'_>]) {
+/// A batch of rows; with multiplicities where one is not 1.
+pub fn batch(rows: &[Row<'_>]) -> ChangeBatch {
     let k = StringArray::from_iter_values(rows.iter().map(|r| r.0));
     let v = Int64Array::from_iter_values(rows.iter().map(|r| r.1));
     let batch =
@@ -97,9 +98,11 @@ pub fn push(operator: &mut dyn Operator, rows: &[Row<'_>]) {
     let times = rows.iter().map(|r| r.2 * MINUTE).collect();
     let append = rows.iter().all(|r| r.3 == 1);
     let diffs = (!append).then(|| rows.iter().map(|r| r.3).collect());
-    operator
-        .push(0, ChangeBatch::new(batch, times, diffs))
-        .expect("the rows are good");
+    ChangeBatch::new(batch, times, diffs)
+}
+
+pub fn push(operator: &mut dyn Operator, rows: &[Row<'_>]) {
+    operator.push(0, batch(rows)).expect("the rows are good");
     assert!(
         operator.pull().expect("nothing fails").is_none(),
         "aggregates emit at barriers only"

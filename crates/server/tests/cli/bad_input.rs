@@ -198,3 +198,34 @@ fn a_full_disk_under_standard_output_is_an_error() {
         "{stderr}"
     );
 }
+
+#[test]
+fn a_sink_that_would_empty_what_its_job_reads_is_refused() {
+    let place = Place::with_orders();
+    let before = place.read("orders.ndjson");
+    let sql = with_orders(
+        "CREATE TABLE out (order_id BIGINT) WITH (connector = 'single_file', path = './orders.ndjson', format = 'json');
+         INSERT INTO out SELECT order_id FROM orders",
+    );
+    let words = ["table \"out\": writes", "table \"orders\" reads", "hint: "];
+    place.thalweg(&["run", "-e", &sql]).failed(1, &words);
+    assert_eq!(place.read("orders.ndjson"), before);
+
+    let sql = with_orders(
+        "CREATE TABLE a (id BIGINT) WITH (connector = 'single_file', path = 'out.ndjson', format = 'json');
+         CREATE TABLE b (id BIGINT) WITH (connector = 'single_file', path = 'out.ndjson', format = 'json');
+         INSERT INTO a SELECT order_id FROM orders;
+         INSERT INTO b SELECT order_id FROM orders",
+    );
+    let words = ["table \"b\": writes", "so does table \"a\""];
+    place.thalweg(&["run", "-e", &sql]).failed(1, &words);
+
+    // Two statements that fill one table are no conflict.
+    let sql = with_orders(
+        "CREATE TABLE a (id BIGINT) WITH (connector = 'single_file', path = 'out.ndjson', format = 'json');
+         INSERT INTO a SELECT order_id FROM orders WHERE order_id < 3;
+         INSERT INTO a SELECT order_id FROM orders WHERE order_id >= 3",
+    );
+    place.thalweg(&["run", "-e", &sql]).succeeded();
+    assert_eq!(place.read("out.ndjson").lines().count(), 5);
+}

@@ -8,6 +8,7 @@ mod bad_input;
 mod harness;
 mod kafka;
 mod output;
+mod pages;
 mod run;
 mod sample;
 mod stopping;

@@ -1,7 +1,7 @@
 //! `single_file` as a sink.
 
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use thalweg_dataflow::table::SinkSpec;
@@ -28,6 +28,10 @@ impl SingleFileSink {
 impl Sink for SingleFileSink {
     fn is_parallel(&self) -> bool {
         false
+    }
+
+    fn replaces(&self) -> Option<PathBuf> {
+        Some(PathBuf::from(&self.config.path))
     }
 
     /// Creates the file and the directories above it, or empties it.

@@ -16,6 +16,7 @@ use thalweg_dataflow::time::TIMELESS;
 use thalweg_dataflow::{ChangeBatch, Watermark};
 
 use super::super::OperatorContext;
+use super::spans::Spans;
 use crate::aggregate::{Accumulators, Overdrawn};
 use crate::error::RuntimeError;
 use crate::metrics::JobMetrics;
@@ -59,11 +60,7 @@ struct Expiry {
 #[derive(Default)]
 struct SlotColumns {
     n_rows: Vec<i64>,
-    /// Earliest row of the epoch that began the group; `i64::MIN` once an epoch has passed, `i64::MAX`
-    /// before its first row.
-    low: Vec<i64>,
-    /// Last seen, ns.
-    high: Vec<i64>,
+    spans: Spans,
     touched: Vec<bool>,
     dirty: Vec<bool>,
     /// The store has an entry for the key, up to date or not.
@@ -73,15 +70,15 @@ struct SlotColumns {
 impl SlotColumns {
     fn resize(&mut self, n_slots: usize) {
         self.n_rows.resize(n_slots, 0);
-        self.low.resize(n_slots, i64::MAX);
-        self.high.resize(n_slots, i64::MIN);
+        self.spans.resize(n_slots);
         self.touched.resize(n_slots, false);
         self.dirty.resize(n_slots, false);
         self.stored.resize(n_slots, false);
     }
 
     fn reset(&mut self, slot: usize) {
-        (self.n_rows[slot], self.low[slot], self.high[slot]) = (0, i64::MAX, i64::MIN);
+        self.n_rows[slot] = 0;
+        self.spans.reset(slot);
         (self.touched[slot], self.dirty[slot], self.stored[slot]) = (false, false, false);
     }
 }
@@ -92,11 +89,8 @@ impl Groups {
             .input_schema
             .as_ref()
             .expect("an aggregate has an input");
-        let key_types: Vec<DataType> = aggregate
-            .keys
-            .iter()
-            .map(|&k| input.field(k).data_type().clone())
-            .collect();
+        let key_type = |i: usize| context.output_schema.field(i).data_type().clone();
+        let key_types: Vec<DataType> = (0..aggregate.keys.len()).map(key_type).collect();
         // Retractions of rows that have expired upstream, or here, are counted and dropped (semantics 5.3).
         let accumulators = Accumulators::new(&aggregate.calls, input)?.with_store(
             &context.store,
@@ -190,8 +184,8 @@ impl Groups {
         for (i, &slot) in found.iter().enumerate() {
             let slot = slot as usize;
             self.columns.n_rows[slot] = counts.value(i);
-            self.columns.high[slot] = seen.value(i);
-            self.columns.low[slot] = i64::MIN;
+            self.columns.spans.high[slot] = seen.value(i);
+            self.columns.spans.low[slot] = i64::MIN;
             self.columns.stored[slot] = true;
         }
         Ok(())
@@ -211,7 +205,7 @@ impl Groups {
         // for its age: it is as true as before, however far time has come.
         slots
             .iter()
-            .map(|&s| self.columns.high[s as usize])
+            .map(|&s| self.columns.spans.high[s as usize])
             .map(|t| if t == i64::MIN { TIMELESS } else { t })
             .collect()
     }
@@ -238,72 +232,47 @@ impl Groups {
 
     /// Whether the group begins in this epoch.
     pub fn is_new(&self, slot: u32) -> bool {
-        self.columns.low[slot as usize] != i64::MIN
+        self.columns.spans.low[slot as usize] != i64::MIN
     }
 
-    /// `low` and `high` of a group; see [`SlotColumns`].
+    /// `low` and `high` of a group; see [`Spans`].
     pub fn span(&self, slot: u32) -> (i64, i64) {
         (
-            self.columns.low[slot as usize],
-            self.columns.high[slot as usize],
+            self.columns.spans.low[slot as usize],
+            self.columns.spans.high[slot as usize],
         )
     }
 
-    /// Notes when groups were seen, where a gap begins no new group.
-    pub fn see_all(&mut self, slots: &[u32], times: &[i64]) {
-        let (low, high) = (&mut self.columns.low, &mut self.columns.high);
-        for (&slot, &t) in slots.iter().zip(times) {
-            let slot = slot as usize;
-            high[slot] = high[slot].max(t);
-            if low[slot] != i64::MIN {
-                low[slot] = low[slot].min(t);
-            }
-        }
-    }
-
-    /// Notes when groups were seen, and gives the rows that lie further than `ttl` from their group as it is so
-    /// far: whether they belong to it is known only when the epoch's rows are all there.
-    pub fn see(&mut self, slots: &[u32], times: &[i64], ttl: i64) -> Vec<u32> {
-        let (low, high) = (&mut self.columns.low, &mut self.columns.high);
-        let mut apart = Vec::new();
-        for (row, (&slot, &t)) in slots.iter().zip(times).enumerate() {
-            let slot = slot as usize;
-            if high[slot] == i64::MIN {
-                (low[slot], high[slot]) = (t, t);
-            } else if t == TIMELESS || high[slot] == TIMELESS {
-                // Neither old nor new: no gap lies before it or after it.
-                high[slot] = TIMELESS;
-            } else if t > high[slot].saturating_add(ttl)
-                || (low[slot] != i64::MIN && t < low[slot].saturating_sub(ttl))
-            {
-                apart.push(row as u32);
-            } else {
-                high[slot] = high[slot].max(t);
-                if low[slot] != i64::MIN {
-                    low[slot] = low[slot].min(t);
-                }
-            }
-        }
-        apart
+    pub fn spans(&mut self) -> &mut Spans {
+        &mut self.columns.spans
     }
 
     pub fn update(&mut self, slots: &[u32], batch: &ChangeBatch) -> Result<(), RuntimeError> {
         let diffs = batch.diffs().map(|d| d.as_ref());
+        let n_rows = &mut self.columns.n_rows;
         match diffs {
-            None => slots
-                .iter()
-                .for_each(|&s| self.columns.n_rows[s as usize] += 1),
-            Some(diffs) => slots
-                .iter()
-                .zip(diffs)
-                .for_each(|(&s, d)| self.columns.n_rows[s as usize] += d),
-        }
-        for &slot in slots {
-            if !std::mem::replace(&mut self.columns.dirty[slot as usize], true) {
-                self.dirty.push(slot);
+            None => slots.iter().for_each(|&s| n_rows[s as usize] += 1),
+            Some(diffs) => {
+                let rows = slots.iter().zip(diffs);
+                rows.for_each(|(&s, d)| n_rows[s as usize] += d);
             }
         }
+        slots.iter().for_each(|&slot| self.mark_dirty(slot));
         self.accumulators.update(slots, batch.rows(), diffs)
+    }
+
+    /// Adds rows that were gathered elsewhere: row *i* of the state stands for `n_rows[i]` of them.
+    pub fn merge(
+        &mut self,
+        slots: &[u32],
+        n_rows: &[i64],
+        state: &[ArrayRef],
+    ) -> Result<(), RuntimeError> {
+        for (&slot, n) in slots.iter().zip(n_rows) {
+            self.columns.n_rows[slot as usize] += n;
+            self.mark_dirty(slot);
+        }
+        self.accumulators.merge(slots, state)
     }
 
     /// Empties a group and begins it again; it stays in memory.
@@ -312,25 +281,10 @@ impl Groups {
         let i = slot as usize;
         (
             self.columns.n_rows[i],
-            self.columns.low[i],
-            self.columns.high[i],
+            self.columns.spans.low[i],
+            self.columns.spans.high[i],
         ) = (0, low, high);
         self.mark_dirty(slot);
-    }
-
-    /// Adds rows that were gathered elsewhere.
-    pub fn merge(
-        &mut self,
-        slot: u32,
-        n_rows: i64,
-        high: i64,
-        state: &[ArrayRef],
-    ) -> Result<(), RuntimeError> {
-        self.accumulators.merge(&[slot], state)?;
-        self.columns.n_rows[slot as usize] += n_rows;
-        self.columns.high[slot as usize] = self.columns.high[slot as usize].max(high);
-        self.mark_dirty(slot);
-        Ok(())
     }
 
     fn mark_dirty(&mut self, slot: u32) {
@@ -368,7 +322,7 @@ impl Groups {
         let is_expired = |high: i64| high.saturating_add(ttl) < now;
         // Groups of this epoch enter the index only when it ends.
         let born_late =
-            |&slot: &u32| self.is_new(slot) && is_expired(self.columns.high[slot as usize]);
+            |&slot: &u32| self.is_new(slot) && is_expired(self.columns.spans.high[slot as usize]);
         let mut expired: Vec<u32> = touched.iter().copied().filter(born_late).collect();
         if due.is_empty() {
             return Ok(expired);
@@ -378,7 +332,7 @@ impl Groups {
         let slots = self.recall(&due)?;
         let mut alive = Vec::new();
         for (key, slot) in due.iter().zip(slots).filter(|(_, slot)| seen.insert(*slot)) {
-            let high = self.columns.high[slot as usize];
+            let high = self.columns.spans.high[slot as usize];
             match high != i64::MIN {
                 true if is_expired(high) => expired.push(slot),
                 true => alive.push((key, high)),
@@ -424,17 +378,19 @@ impl Groups {
             self.columns.touched[i] = false;
             if self.columns.n_rows[i] == 0 && !is_global {
                 empty.push(slot);
-            } else if self.columns.low[i] != i64::MIN {
-                self.columns.low[i] = i64::MIN;
+            } else if self.columns.spans.low[i] != i64::MIN {
+                self.columns.spans.low[i] = i64::MIN;
                 begun.push(slot);
             }
         }
         if let Some(expiry) = self.expiry.as_mut().filter(|_| !begun.is_empty()) {
             let (vnodes, keys) = (self.keys.vnodes(&begun)?, self.keys.key_rows(&begun)?);
             for (i, &slot) in begun.iter().enumerate() {
-                expiry
-                    .index
-                    .schedule(vnodes[i], keys.row(i), self.columns.high[slot as usize]);
+                expiry.index.schedule(
+                    vnodes[i],
+                    keys.row(i),
+                    self.columns.spans.high[slot as usize],
+                );
             }
         }
         self.release(&empty)?;
@@ -511,7 +467,7 @@ impl Groups {
                 .collect();
             let seen = slots
                 .iter()
-                .map(|&s| self.columns.high[s as usize])
+                .map(|&s| self.columns.spans.high[s as usize])
                 .collect();
             let mut columns = vec![super::count_column(counts), super::count_column(seen)];
             columns.extend(self.accumulators.state(slots)?);

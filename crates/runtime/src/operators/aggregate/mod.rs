@@ -9,7 +9,11 @@
 
 mod changes;
 mod groups;
+mod partial;
+#[cfg(test)]
+mod partial_tests;
 mod segments;
+mod spans;
 #[cfg(test)]
 mod tests;
 
@@ -18,7 +22,7 @@ use arrow::datatypes::SchemaRef;
 use hashbrown::HashSet;
 use std::sync::Arc;
 use thalweg_dataflow::ChangeBatch;
-use thalweg_dataflow::plan::Aggregate;
+use thalweg_dataflow::plan::{Aggregate, Phase};
 
 use super::OperatorContext;
 use crate::error::RuntimeError;
@@ -28,10 +32,24 @@ use crate::state::StateWrites;
 
 use changes::{Changes, OldImages};
 use groups::Groups;
+use partial::{PartialAggregation, Partials};
 use segments::Segments;
+
+/// The operator of a phase.
+pub fn build(
+    aggregate: &Aggregate,
+    context: OperatorContext,
+) -> Result<Box<dyn Operator>, RuntimeError> {
+    Ok(match aggregate.phase {
+        Phase::Partial => Box::new(PartialAggregation::new(aggregate, context)?),
+        Phase::Single | Phase::Final => Box::new(UpdatingAggregation::new(aggregate, context)?),
+    })
+}
 
 pub struct UpdatingAggregation {
     keys: Vec<usize>,
+    /// Rows arrive as partial aggregates.
+    merges: bool,
     output_schema: SchemaRef,
     groups: Groups,
     ttl: Option<i64>,
@@ -58,6 +76,7 @@ impl UpdatingAggregation {
             .collect();
         Ok(Self {
             keys: aggregate.keys.clone(),
+            merges: aggregate.phase == Phase::Final,
             output_schema: context.output_schema.clone(),
             // The row of a global aggregate never expires (semantics 5.4).
             ttl: aggregate.ttl.filter(|_| !aggregate.keys.is_empty()),
@@ -129,6 +148,40 @@ impl UpdatingAggregation {
         Ok(batch.take(&UInt32Array::from(kept))?)
     }
 
+    fn add_rows(&mut self, batch: ChangeBatch, slots: &mut Vec<u32>) -> Result<(), RuntimeError> {
+        let mut batch = self.without_expired_retractions(batch, slots)?;
+        self.touch(slots)?;
+        let times = batch.times();
+        if let Some(ttl) = self.ttl {
+            let apart = self.groups.spans().see(slots, times, times, ttl);
+            if !apart.is_empty() {
+                batch = self.segments.set_aside(batch, slots, &apart)?;
+            }
+        } else {
+            self.groups.spans().see_all(slots, times, times);
+        }
+        self.groups.update(slots, &batch)
+    }
+
+    fn add_partials(
+        &mut self,
+        batch: &ChangeBatch,
+        slots: &mut Vec<u32>,
+    ) -> Result<(), RuntimeError> {
+        let mut partials = Partials::of(batch, self.keys.len());
+        self.touch(slots)?;
+        let (low, high) = (&partials.low, &partials.high);
+        if let Some(ttl) = self.ttl {
+            let apart = self.groups.spans().see(slots, low, high, ttl);
+            if !apart.is_empty() {
+                partials = self.segments.set_partials_aside(partials, slots, &apart)?;
+            }
+        } else {
+            self.groups.spans().see_all(slots, low, high);
+        }
+        self.groups.merge(slots, &partials.n_rows, &partials.state)
+    }
+
     fn settle(&mut self, barrier: &Barrier) -> Result<(), RuntimeError> {
         if self.is_global() && !self.first_epoch_done {
             // Semantics 4.5: the one row is there from the end of the first epoch on.
@@ -174,17 +227,11 @@ impl Operator for UpdatingAggregation {
             .collect();
         let mut slots = std::mem::take(&mut self.slots);
         self.groups.intern(&keys, batch.n_rows(), &mut slots)?;
-        let mut batch = self.without_expired_retractions(batch, &mut slots)?;
-        self.touch(&slots)?;
-        if let Some(ttl) = self.ttl {
-            let apart = self.groups.see(&slots, batch.times(), ttl);
-            if !apart.is_empty() {
-                batch = self.segments.set_aside(batch, &mut slots, &apart)?;
-            }
+        if self.merges {
+            self.add_partials(&batch, &mut slots)?;
         } else {
-            self.groups.see_all(&slots, batch.times());
+            self.add_rows(batch, &mut slots)?;
         }
-        self.groups.update(&slots, &batch)?;
         self.slots = slots;
         Ok(())
     }

@@ -7,13 +7,14 @@
 
 use hashbrown::HashMap;
 
-use arrow::array::{BooleanArray, UInt32Array};
+use arrow::array::UInt32Array;
 use arrow::datatypes::SchemaRef;
 use thalweg_dataflow::ChangeBatch;
 use thalweg_dataflow::plan::{Aggregate, AggregateCall};
 
 use super::super::OperatorContext;
 use super::groups::Groups;
+use super::partial::{Partials, staying};
 use crate::aggregate::Accumulators;
 use crate::error::RuntimeError;
 
@@ -67,47 +68,79 @@ impl Segments {
         apart: &[u32],
     ) -> Result<ChangeBatch, RuntimeError> {
         let rows = batch.take(&UInt32Array::from(apart.to_vec()))?;
-        let ids: Vec<u32> = apart
-            .iter()
-            .enumerate()
-            .map(|(i, &row)| self.place(slots[row as usize], rows.times()[i], rows.diff(i)))
+        let stretch = |i: usize| (rows.times()[i], rows.times()[i], rows.diff(i));
+        let ids = self.places(slots, apart, stretch);
+        let diffs = rows.diffs().map(|d| d.as_ref());
+        self.accumulators()?.update(&ids, rows.rows(), diffs)?;
+        let stays = staying(batch.n_rows(), apart, slots);
+        Ok(batch.filter(&stays)?)
+    }
+
+    /// The same for partial aggregates.
+    pub fn set_partials_aside(
+        &mut self,
+        partials: Partials,
+        slots: &mut Vec<u32>,
+        apart: &[u32],
+    ) -> Result<Partials, RuntimeError> {
+        let rows = partials.take(apart)?;
+        let ids = self.places(slots, apart, |i| {
+            (rows.low[i], rows.high[i], rows.n_rows[i])
+        });
+        self.accumulators()?.merge(&ids, &rows.state)?;
+        let stays = staying(partials.n_rows.len(), apart, slots);
+        let stays: Vec<u32> = (0..stays.len() as u32)
+            .filter(|&i| stays.value(i as usize))
             .collect();
+        partials.take(&stays)
+    }
+
+    /// The segments of the rows `apart`, of which `stretch` gives earliest and latest time and number.
+    fn places(
+        &mut self,
+        slots: &[u32],
+        apart: &[u32],
+        stretch: impl Fn(usize) -> (i64, i64, i64),
+    ) -> Vec<u32> {
+        let groups = apart.iter().map(|&row| slots[row as usize]).enumerate();
+        groups
+            .map(|(i, group)| self.place(group, stretch(i)))
+            .collect()
+    }
+
+    /// With room for every segment.
+    fn accumulators(&mut self) -> Result<&mut Accumulators, RuntimeError> {
         let accumulators = match &mut self.accumulators {
             Some(accumulators) => accumulators,
             none => none.insert(Accumulators::new(&self.calls, &self.input)?),
         };
         accumulators.resize(self.segments.len());
-        accumulators.update(&ids, rows.rows(), rows.diffs().map(|d| d.as_ref()))?;
-        let mut stays = vec![true; batch.n_rows()];
-        apart.iter().for_each(|&row| stays[row as usize] = false);
-        let mut keep = stays.iter();
-        slots.retain(|_| *keep.next().expect("a flag a row"));
-        Ok(batch.filter(&BooleanArray::from(stays))?)
+        Ok(accumulators)
     }
 
-    /// The segment of a group that a row at `t` belongs to, a new one where there is none.
-    fn place(&mut self, group: u32, t: i64, diff: i64) -> u32 {
+    /// The segment of a group that rows from `from` to `to` belong to, a new one where there is none.
+    fn place(&mut self, group: u32, (from, to, n_rows): (i64, i64, i64)) -> u32 {
         let ids = self.of_group.entry(group).or_insert_with(|| {
             self.groups.push(group);
             Vec::new()
         });
         for &id in ids.iter() {
             let segment = &mut self.segments[id as usize];
-            if t >= segment.low.saturating_sub(self.ttl)
-                && t <= segment.high.saturating_add(self.ttl)
+            if to >= segment.low.saturating_sub(self.ttl)
+                && from <= segment.high.saturating_add(self.ttl)
             {
-                segment.low = segment.low.min(t);
-                segment.high = segment.high.max(t);
-                segment.n_rows += diff;
+                segment.low = segment.low.min(from);
+                segment.high = segment.high.max(to);
+                segment.n_rows += n_rows;
                 return id;
             }
         }
         let id = self.segments.len() as u32;
         ids.push(id);
         self.segments.push(Segment {
-            low: t,
-            high: t,
-            n_rows: diff,
+            low: from,
+            high: to,
+            n_rows,
         });
         id
     }
@@ -164,7 +197,8 @@ impl Segments {
                 .as_mut()
                 .expect("a segment has accumulators");
             let state = accumulators.state(&[id])?;
-            groups.merge(group, n_rows, high, &state)?;
+            groups.spans().widen(group as usize, high, high);
+            groups.merge(&[group], &[n_rows], &state)?;
         }
         Ok(expired)
     }

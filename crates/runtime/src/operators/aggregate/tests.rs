@@ -1,7 +1,7 @@
 use std::sync::atomic::Ordering;
 
 use thalweg_dataflow::Watermark;
-use thalweg_dataflow::plan::Aggregate;
+use thalweg_dataflow::plan::{Aggregate, Phase};
 
 use super::UpdatingAggregation;
 use crate::operator::Stateful;
@@ -14,6 +14,7 @@ fn aggregation(ttl_minutes: Option<i64>, updating_input: bool) -> UpdatingAggreg
         keys: vec![0],
         calls: sum_and_count(),
         ttl: ttl_minutes.map(|m| m * MINUTE),
+        phase: Phase::Single,
     };
     UpdatingAggregation::new(&aggregate, context(false, updating_input)).unwrap()
 }
@@ -192,6 +193,7 @@ fn rule_5_3_a_retraction_of_expired_rows_is_counted_and_dropped() {
         keys: vec![0],
         calls: sum_and_count(),
         ttl: Some(60 * MINUTE),
+        phase: Phase::Single,
     };
     let context = context(false, true);
     let metrics = context.metrics.clone();
@@ -227,6 +229,7 @@ fn rule_4_5_a_global_aggregate_has_its_row_from_the_first_epoch_on() {
         keys: vec![],
         calls: sum_and_count(),
         ttl: Some(1),
+        phase: Phase::Single,
     };
     let mut op = UpdatingAggregation::new(&aggregate, context).unwrap();
     assert_eq!(barrier(&mut op, 1, None), ["+ null 0"]);
@@ -263,6 +266,7 @@ fn state_larger_than_its_memory_is_evicted_and_read_back() {
         keys: vec![0],
         calls: sum_and_count(),
         ttl: Some(60 * MINUTE),
+        phase: Phase::Single,
     };
     let mut op = UpdatingAggregation::new(&aggregate, context).unwrap();
     let keys: Vec<String> = (0..2000).map(|i| format!("key {i}")).collect();
@@ -319,6 +323,7 @@ fn a_key_that_is_deleted_and_comes_back_before_the_commit_begins_anew() {
         keys: vec![0],
         calls: sum_and_count(),
         ttl: None,
+        phase: Phase::Single,
     };
     let mut op = UpdatingAggregation::new(&aggregate, context).unwrap();
     push(&mut op, &[("a", 5, 0, 1), ("b", 1, 0, 1)]);
