@@ -127,6 +127,27 @@ pub enum Op {
     Sink(Arc<SinkSpec>),
 }
 
+impl Op {
+    /// The kind of operator, as EXPLAIN and the metrics name it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Source(_) => "source",
+            Self::Normalize(_) => "rows by key",
+            Self::Values(_) => "values",
+            Self::Filter(_) => "filter",
+            Self::Project(_) => "project",
+            Self::Unnest(_) => "unnest",
+            Self::Union => "union",
+            Self::AssignWindow(_) => "assign window",
+            Self::WindowAggregate(w) if w.phase == Phase::Partial => "partial window aggregate",
+            Self::WindowAggregate(_) => "window aggregate",
+            Self::Aggregate(a) if a.phase == Phase::Partial => "partial aggregate",
+            Self::Aggregate(_) => "aggregate",
+            Self::Sink(_) => "sink",
+        }
+    }
+}
+
 /// Time windows (semantics 3.1). All widths in nanoseconds, above zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Window {

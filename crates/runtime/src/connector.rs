@@ -243,6 +243,9 @@ pub trait SinkWriter: Send {
 
     /// The job ends in good order: close what is open.
     fn finish(&mut self) -> BoxFuture<'_, Result<(), ConnectorError>>;
+
+    /// Encoded bytes written so far, before any compression; what is not encoded counts nothing.
+    fn n_bytes(&self) -> u64;
 }
 
 /// What went wrong at the edge, in terms of what to do about it.

@@ -143,6 +143,10 @@ impl SinkWriter for Collected {
     fn finish(&mut self) -> BoxFuture<'_, Result<(), ConnectorError>> {
         Box::pin(std::future::ready(Ok(())))
     }
+
+    fn n_bytes(&self) -> u64 {
+        0
+    }
 }
 
 struct Factory(Mutex<Option<Growing>>, Collected);

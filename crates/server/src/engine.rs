@@ -118,6 +118,13 @@ impl Engine {
         self.environment().map(drop)
     }
 
+    /// Bytes that the state of all jobs takes on disk; `None` where none has been kept.
+    pub fn state_disk_bytes(&self) -> Option<u64> {
+        lock(&self.environment)
+            .as_ref()
+            .map(Environment::state_disk_bytes)
+    }
+
     fn environment(&self) -> Result<Environment> {
         let mut environment = lock(&self.environment);
         let environment = match &mut *environment {

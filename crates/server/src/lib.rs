@@ -7,6 +7,7 @@
 pub mod cli;
 pub mod engine;
 pub mod error;
+pub mod http;
 pub mod job;
 pub mod jobs;
 pub mod pgwire;

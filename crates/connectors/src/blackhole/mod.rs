@@ -96,6 +96,10 @@ impl SinkWriter for BlackholeWriter {
         tracing::info!(table = %self.table, rows = swallowed, "blackhole finished");
         Box::pin(std::future::ready(Ok(())))
     }
+
+    fn n_bytes(&self) -> u64 {
+        0
+    }
 }
 
 #[cfg(test)]

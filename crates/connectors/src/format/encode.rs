@@ -31,6 +31,11 @@ impl Messages {
         (0..self.len()).map(|index| self.get(index))
     }
 
+    /// Bytes of all records.
+    pub fn n_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();

@@ -84,6 +84,7 @@ impl Sink for StdoutSink {
             output: (self.output)(),
             buffer: Vec::new(),
             has_begun: false,
+            n_bytes: 0,
         }))
     }
 }
@@ -93,6 +94,7 @@ struct StdoutWriter {
     output: Box<dyn Write + Send>,
     buffer: Vec<u8>,
     has_begun: bool,
+    n_bytes: u64,
 }
 
 /// The buffer is given back when one batch made it larger than this.
@@ -113,6 +115,7 @@ impl StdoutWriter {
             .output
             .write_all(&self.buffer)
             .and_then(|()| self.output.flush());
+        self.n_bytes += self.buffer.len() as u64;
         self.buffer.clear();
         self.buffer.shrink_to(KEEP_BYTES);
         written.map_err(|e| ConnectorError::io("standard output", e))
@@ -140,6 +143,10 @@ impl SinkWriter for StdoutWriter {
             self.encoder.finish(&mut self.buffer)?;
             self.emit()
         })
+    }
+
+    fn n_bytes(&self) -> u64 {
+        self.n_bytes
     }
 }
 

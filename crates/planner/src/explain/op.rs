@@ -18,22 +18,7 @@ pub(super) fn title(op: &Op) -> String {
         Op::Normalize(normalize) => format!("rows of \"{}\"", normalize.spec.table),
         Op::Sink(spec) if spec.connector == RESULT_CONNECTOR => "result".into(),
         Op::Sink(spec) => format!("sink \"{}\"", spec.table),
-        Op::Values(_) => "values".into(),
-        Op::Filter(_) => "filter".into(),
-        Op::Project(_) => "project".into(),
-        Op::Unnest(_) => "unnest".into(),
-        Op::Union => "union".into(),
-        Op::AssignWindow(_) => "assign window".into(),
-        Op::WindowAggregate(WindowAggregate {
-            phase: Phase::Partial,
-            ..
-        }) => "partial window aggregate".into(),
-        Op::WindowAggregate(_) => "window aggregate".into(),
-        Op::Aggregate(Aggregate {
-            phase: Phase::Partial,
-            ..
-        }) => "partial aggregate".into(),
-        Op::Aggregate(_) => "aggregate".into(),
+        op => op.name().into(),
     }
 }
 

@@ -9,7 +9,7 @@ use thalweg_dataflow::table::SinkSpec;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use crate::chain::Chain;
+use crate::chain::{Chain, Measured};
 use crate::connector::{Sink, Source, SplitId};
 use crate::error::RuntimeError;
 use crate::exchange::{Inputs, Receiver, Router, channel, owned};
@@ -488,7 +488,7 @@ impl Builder<'_> {
         plan: &StagePlan,
         subtask: usize,
         rejected: &Rejected,
-    ) -> Result<Vec<Box<dyn crate::operator::Operator>>, RuntimeError> {
+    ) -> Result<Vec<Measured>, RuntimeError> {
         let mut built = Vec::new();
         for &id in &plan.nodes {
             let node = self.graph.node(id);
@@ -508,14 +508,14 @@ impl Builder<'_> {
                 vnodes: owned(subtask, plan.parallelism).collect(),
                 rejected: rejected.clone(),
             };
-            match &node.op {
-                op if phase(op) == Some(Phase::Partial) && self.parallelism == 1 => {}
-                op if phase(op) == Some(Phase::Final) => {
-                    built.push(self.final_phase(node, context)?)
-                }
-                Op::Source(_) | Op::Values(_) | Op::Union | Op::Sink(_) => {}
-                op => built.push(operators::build(op, context)?),
-            }
+            let operator = match &node.op {
+                op if phase(op) == Some(Phase::Partial) && self.parallelism == 1 => continue,
+                op if phase(op) == Some(Phase::Final) => self.final_phase(node, context)?,
+                Op::Source(_) | Op::Values(_) | Op::Union | Op::Sink(_) => continue,
+                op => operators::build(op, context)?,
+            };
+            let metrics = self.metrics.operator(id.0, node.op.name(), subtask);
+            built.push(Measured { operator, metrics });
         }
         Ok(built)
     }

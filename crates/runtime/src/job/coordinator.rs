@@ -120,8 +120,10 @@ impl Coordinator {
             self.epoch += 1;
             self.last_cut = Some(Instant::now());
             let commit = self.is_commit_due(last);
+            let called = Instant::now();
             self.request_barrier(commit, last);
             let acks = self.collect().await?;
+            self.metrics.epoch_time.observe(called.elapsed());
             if *self.stop.borrow() == Stop::Cancel {
                 return Ok(());
             }
@@ -242,9 +244,11 @@ impl Coordinator {
             .filter_map(|ack| ack.writes.as_ref())
             .for_each(|w| writes.append(w));
         let (n_bytes, n_writes) = (writes.n_bytes(), writes.n_writes());
+        let began = Instant::now();
         self.environment
             .store
             .commit(&self.domain, writes, record)?;
+        self.metrics.commit_time.observe(began.elapsed());
         self.last_commit = Instant::now();
         self.dirty_bytes = 0;
         JobMetrics::add(&self.metrics.commits, 1);

@@ -20,7 +20,7 @@ use thalweg_dataflow::table::{EventTimeSource, ExprRef, SourceSpec, WatermarkSpe
 use crate::clock;
 use crate::connector::{BadReason, BadRecord, Origins, Records};
 use crate::error::RuntimeError;
-use crate::metrics::JobMetrics;
+use crate::metrics::{JobMetrics, TableMetrics};
 use crate::reject::{dead_letters, reject};
 
 /// What became of one read.
@@ -35,6 +35,7 @@ pub struct Ingested {
 pub struct Ingest {
     spec: Arc<SourceSpec>,
     metrics: Arc<JobMetrics>,
+    table: Arc<TableMetrics>,
     /// All records of the table come in one order.
     in_order: bool,
 }
@@ -43,10 +44,15 @@ impl Ingest {
     /// `in_order`: whether one record of the table is before or after every other one.
     pub fn new(spec: Arc<SourceSpec>, metrics: Arc<JobMetrics>, in_order: bool) -> Self {
         Self {
+            table: metrics.table(&spec.table),
             spec,
             metrics,
             in_order,
         }
+    }
+
+    pub fn metrics(&self) -> &JobMetrics {
+        &self.metrics
     }
 
     /// Errors: `BadRecord` where the table's policy is to fail, with the first rejected record.
@@ -74,6 +80,8 @@ impl Ingest {
         let watermark = self.claimed_watermark(&kept)?;
         JobMetrics::add(&self.metrics.rows_in, kept.rows.num_rows());
         JobMetrics::add(&self.metrics.bytes_in, n_bytes as usize);
+        JobMetrics::add(&self.table.rows_in, kept.rows.num_rows());
+        JobMetrics::add(&self.table.bytes_in, n_bytes as usize);
         let times = kept.times.unwrap_or_default();
         let batch = ChangeBatch::append(columns, times);
         Ok(Ingested {

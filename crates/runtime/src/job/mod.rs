@@ -115,6 +115,11 @@ impl Environment {
         })
     }
 
+    /// Bytes that the state of all jobs takes on disk.
+    pub fn state_disk_bytes(&self) -> u64 {
+        self.store.stats().file_bytes
+    }
+
     /// The same state for jobs with other connectors, as those of one script's results.
     pub fn with_factory(&self, factory: Arc<dyn ConnectorFactory>) -> Self {
         Self {

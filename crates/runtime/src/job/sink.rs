@@ -7,7 +7,7 @@ use thalweg_dataflow::table::SinkSpec;
 
 use crate::connector::{ConnectorError, SinkInput, SinkWriter};
 use crate::error::RuntimeError;
-use crate::metrics::JobMetrics;
+use crate::metrics::{JobMetrics, TableMetrics};
 use crate::operator::Barrier;
 use crate::pairing::{PairedChanges, Pairing, pair_adjacent};
 
@@ -16,6 +16,9 @@ pub struct SinkStage {
     writer: Box<dyn SinkWriter>,
     how: Writing,
     metrics: Arc<JobMetrics>,
+    table: Arc<TableMetrics>,
+    /// Bytes that the writer had written when they were last counted.
+    n_bytes: u64,
 }
 
 /// How a sink's input becomes what its writer is given.
@@ -42,17 +45,19 @@ impl SinkStage {
             (true, key) => Writing::Collected(Pairing::new(spec.schema.clone(), key.clone())),
         };
         Self {
+            table: metrics.table(&spec.table),
             spec,
             writer,
             how,
             metrics,
+            n_bytes: 0,
         }
     }
 
     pub async fn write(&mut self, batch: ChangeBatch) -> Result<(), RuntimeError> {
         match &mut self.how {
             Writing::Rows => {
-                JobMetrics::add(&self.metrics.rows_out, batch.n_rows());
+                self.count(batch.n_rows());
                 self.writer
                     .write(SinkInput::Rows(batch.rows()))
                     .await
@@ -73,11 +78,16 @@ impl SinkStage {
         if changes.changes.is_empty() {
             return Ok(());
         }
-        JobMetrics::add(&self.metrics.rows_out, changes.changes.len());
+        self.count(changes.changes.len());
         self.writer
             .write(SinkInput::Changes(changes))
             .await
             .map_err(|e| self.failed(e))
+    }
+
+    fn count(&self, n_rows: usize) {
+        JobMetrics::add(&self.metrics.rows_out, n_rows);
+        JobMetrics::add(&self.table.rows_out, n_rows);
     }
 
     pub async fn end_epoch(&mut self, barrier: &Barrier) -> Result<(), RuntimeError> {
@@ -92,6 +102,9 @@ impl SinkStage {
         if barrier.last {
             self.writer.finish().await.map_err(|e| self.failed(e))?;
         }
+        let n_bytes = self.writer.n_bytes();
+        JobMetrics::add(&self.table.bytes_out, (n_bytes - self.n_bytes) as usize);
+        self.n_bytes = n_bytes;
         Ok(())
     }
 

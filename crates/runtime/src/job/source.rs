@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::connector::{ConnectorError, Lost, Read, Source, SplitId, SplitReader};
 use crate::error::RuntimeError;
 use crate::exchange::{Router, Sent, merge_watermarks};
-use crate::metrics::JobMetrics;
+use crate::metrics::{JobMetrics, SplitMetrics};
 use crate::operator::{Barrier, MAX_BATCH_ROWS};
 use crate::state::SplitPosition;
 
@@ -62,6 +62,7 @@ pub struct Splits {
 struct OpenSplit {
     id: SplitId,
     reader: Box<dyn SplitReader>,
+    metrics: Arc<SplitMetrics>,
     /// The greatest claim of its rows, ns.
     watermark: Option<i64>,
     /// Since when it has been asked without pause and had nothing.
@@ -103,6 +104,9 @@ impl Splits {
             (Some(timeout), Some(since)) => now.duration_since(since).as_nanos() >= timeout as u128,
             _ => false,
         };
+        for split in &self.open {
+            split.metrics.set(split.watermark, is_idle(split));
+        }
         let unread = self.waiting.iter().map(|_| (Watermark::NONE, false));
         let open = self.open.iter().map(|s| {
             (
@@ -232,6 +236,7 @@ impl SourceTask {
                 .open(&id, None, self.subtask)
                 .map_err(|e| self.failed(e))?;
             self.splits.open.push(OpenSplit {
+                metrics: self.ingest.metrics().split(&self.spec.table, &id.0),
                 id,
                 reader,
                 watermark: None,
@@ -305,6 +310,9 @@ impl SourceTask {
             Read::End => {
                 self.budget.settle(epoch, granted, 0, 0);
                 let split = self.splits.open.remove(split);
+                self.ingest
+                    .metrics()
+                    .end_split(&self.spec.table, &split.id.0);
                 let position = SplitPosition {
                     watermark: Some(i64::MAX),
                     ..split.position(self.node)

@@ -2,6 +2,7 @@
 
 use thalweg_dataflow::ChangeBatch;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::chain::Chain;
 use crate::clock;
@@ -37,7 +38,10 @@ impl Stage {
 
     async fn drain(&mut self) -> Result<Sent, RuntimeError> {
         while let Some(batch) = self.chain.next()? {
-            if self.end.send(batch).await? == Sent::Closed {
+            let began = Instant::now();
+            let sent = self.end.send(batch).await?;
+            self.chain.was_blocked(began.elapsed());
+            if sent == Sent::Closed {
                 return Ok(Sent::Closed);
             }
         }

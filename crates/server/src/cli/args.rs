@@ -73,6 +73,12 @@ pub struct RunArgs {
     /// Subtasks per operator [default: the number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub parallelism: Option<u16>,
+
+    /// Answer /metrics, /health and /jobs over HTTP at this address and port
+    ///
+    /// There is no authentication: whoever reaches the address sees names and counts of jobs and tables.
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
+    pub http: Option<SocketAddr>,
 }
 
 const RUN_EXAMPLES: &str = "\
@@ -105,6 +111,12 @@ pub struct ServeArgs {
     /// Subtasks per operator [default: the number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub parallelism: Option<u16>,
+
+    /// Answer /metrics, /health and /jobs over HTTP at this address and port
+    ///
+    /// There is no authentication: whoever reaches the address sees names and counts of jobs and tables.
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
+    pub http: Option<SocketAddr>,
 }
 
 const SERVE_EXAMPLES: &str = "\

@@ -14,12 +14,18 @@ mod tail;
 mod validate;
 
 use std::io::IsTerminal;
+use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 pub use args::Args;
 use args::Command;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
+
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::http;
 
 /// Runs one command. Whatever goes wrong has been told on standard error when this returns.
 pub fn main(args: Args) -> ExitCode {
@@ -33,6 +39,22 @@ pub fn main(args: Args) -> ExitCode {
     outcome
         .unwrap_or_else(|error| report::failure(&error))
         .into()
+}
+
+/// The HTTP endpoint, where one is asked for; says where it listens.
+async fn endpoint(
+    address: Option<SocketAddr>,
+    engine: &Arc<Engine>,
+) -> Result<Option<http::Endpoint>> {
+    let Some(address) = address else {
+        return Ok(None);
+    };
+    let endpoint = http::Endpoint::start(address, engine.clone()).await?;
+    console::tell(format_args!(
+        "http://{}/metrics, /health, /jobs",
+        endpoint.address()
+    ));
+    Ok(Some(endpoint))
 }
 
 /// Log lines go to standard error, from the level that `THALWEG_LOG` names (default: warnings).

@@ -75,6 +75,7 @@ async fn run_script(args: RunArgs, script: &SqlText) -> Result<Exit> {
         shown,
         label_others: args.dry_run,
     };
+    let _endpoint = super::endpoint(args.http, session.engine()).await?;
     let running = start(session.engine(), planned, Arc::new(printer))?;
     let progress = Progress::start(&running, prints);
     let exit = watch_over(running, interrupts, &output).await;

@@ -38,6 +38,7 @@ async fn serve_until_stopped(args: &ServeArgs) -> Result<Exit> {
     }));
     // A directory that another process holds is told now, not to the first client.
     engine.open()?;
+    let _endpoint = super::endpoint(args.http, &engine).await?;
     let mut interrupts = Interrupts::listen().map_err(|e| Error::io("signals", e))?;
     let server = Server::bind(args.listen, engine.clone()).await?;
     let address = server.address()?;

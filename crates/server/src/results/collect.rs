@@ -110,6 +110,10 @@ impl SinkWriter for CollectSink {
     fn finish(&mut self) -> BoxFuture<'_, Result<(), ConnectorError>> {
         Box::pin(async { Ok(()) })
     }
+
+    fn n_bytes(&self) -> u64 {
+        0
+    }
 }
 
 /// A poisoned lock means that a writer panicked, which its job reports.

@@ -110,6 +110,7 @@ impl Sink for PrintSink {
             text,
             output: self.output.clone(),
             pending: Vec::new(),
+            n_bytes: 0,
         }))
     }
 }
@@ -131,10 +132,12 @@ struct PrintWriter {
     output: Arc<Output>,
     /// Whole lines.
     pending: Vec<u8>,
+    n_bytes: u64,
 }
 
 impl PrintWriter {
     async fn flush(&mut self) -> Result<(), ConnectorError> {
+        self.n_bytes += self.pending.len() as u64;
         self.output.write(std::mem::take(&mut self.pending)).await
     }
 }
@@ -163,6 +166,10 @@ impl SinkWriter for PrintWriter {
             self.text.finish(&mut self.pending)?;
             self.flush().await
         })
+    }
+
+    fn n_bytes(&self) -> u64 {
+        self.n_bytes
     }
 }
 

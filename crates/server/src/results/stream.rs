@@ -124,6 +124,10 @@ impl SinkWriter for ClientWriter {
             Ok(())
         })
     }
+
+    fn n_bytes(&self) -> u64 {
+        0
+    }
 }
 
 /// A result being read. Dropped before its end, its job ends with it.

@@ -14,3 +14,4 @@ mod sample;
 mod stopping;
 mod tail;
 mod validate;
+mod watching;

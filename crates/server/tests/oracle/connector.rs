@@ -359,4 +359,8 @@ impl SinkWriter for OracleWriter {
     fn finish(&mut self) -> BoxFuture<'_, Result<(), ConnectorError>> {
         Box::pin(std::future::ready(Ok(())))
     }
+
+    fn n_bytes(&self) -> u64 {
+        0
+    }
 }

@@ -95,6 +95,7 @@ impl Sink for FilesystemSink {
             policy: self.policy,
             encoder,
             n_files: 0,
+            n_bytes: 0,
             open: None,
         }))
     }
@@ -108,6 +109,8 @@ struct DirectoryWriter {
     policy: Policy,
     encoder: Box<dyn Encoder>,
     n_files: usize,
+    /// In files that are complete.
+    n_bytes: u64,
     /// Made with the first row, so that a subtask without rows leaves no empty file.
     open: Option<OpenFile>,
 }
@@ -165,6 +168,7 @@ impl DirectoryWriter {
         else {
             return Ok(());
         };
+        self.n_bytes += writer.n_bytes();
         let file = writer.finish(self.encoder.as_mut())?;
         file.sync_all().map_err(|e| on("sync", &hidden, e))?;
         fs::rename(&hidden, &visible).map_err(|e| on("rename", &hidden, e))
@@ -188,6 +192,11 @@ impl SinkWriter for DirectoryWriter {
 
     fn finish(&mut self) -> BoxFuture<'_, Result<(), ConnectorError>> {
         Box::pin(async move { self.complete() })
+    }
+
+    fn n_bytes(&self) -> u64 {
+        let open = self.open.as_ref().map_or(0, |o| o.writer.n_bytes());
+        self.n_bytes + open
     }
 }
 

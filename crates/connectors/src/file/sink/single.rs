@@ -56,6 +56,7 @@ impl Sink for SingleFileSink {
         Ok(Box::new(SingleFileWriter {
             encoder,
             writer: Some(writer),
+            n_bytes: 0,
         }))
     }
 }
@@ -64,6 +65,8 @@ struct SingleFileWriter {
     encoder: Box<dyn Encoder>,
     /// `None` once it is finished.
     writer: Option<FileWriter>,
+    /// As of the last epoch's end.
+    n_bytes: u64,
 }
 
 impl SinkWriter for SingleFileWriter {
@@ -77,7 +80,14 @@ impl SinkWriter for SingleFileWriter {
     }
 
     fn end_epoch(&mut self, _epoch: u64) -> BoxFuture<'_, Result<(), ConnectorError>> {
-        Box::pin(async move { self.writer.as_mut().map_or(Ok(()), FileWriter::flush) })
+        Box::pin(async move {
+            let Some(writer) = &mut self.writer else {
+                return Ok(());
+            };
+            writer.flush()?;
+            self.n_bytes = writer.n_bytes();
+            Ok(())
+        })
     }
 
     fn finish(&mut self) -> BoxFuture<'_, Result<(), ConnectorError>> {
@@ -87,6 +97,10 @@ impl SinkWriter for SingleFileWriter {
                 None => Ok(()),
             }
         })
+    }
+
+    fn n_bytes(&self) -> u64 {
+        self.n_bytes
     }
 }
 

@@ -26,6 +26,8 @@ pub struct KafkaWriter {
     /// The column of the records' timestamps.
     timestamps: Option<usize>,
     values: Messages,
+    /// Of the values sent.
+    n_bytes: u64,
 }
 
 /// Where records are handed over.
@@ -69,6 +71,7 @@ impl KafkaWriter {
                 .map(|name| spec.schema.index_of(name))
                 .transpose()?,
             values: Messages::default(),
+            n_bytes: 0,
         })
     }
 
@@ -169,6 +172,7 @@ impl SinkWriter for KafkaWriter {
         Box::pin(async move {
             self.out.deliveries.check()?;
             let batch = self.encode(&input)?;
+            self.n_bytes += self.values.n_bytes() as u64;
             self.out.send_all(&batch, &self.values).await
         })
     }
@@ -179,5 +183,9 @@ impl SinkWriter for KafkaWriter {
 
     fn finish(&mut self) -> BoxFuture<'_, Result<(), ConnectorError>> {
         Box::pin(self.out.deliveries.clone().all())
+    }
+
+    fn n_bytes(&self) -> u64 {
+        self.n_bytes
     }
 }
