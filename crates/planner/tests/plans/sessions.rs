@@ -128,18 +128,20 @@ fn windows_over_sessions() {
         expect![[r#"
             job: flush interval 1s
             notice: the row of a group (w[start]) leaves the result when no row of the group has come for 1d of event time; SET updating_ttl = '0' before the query keeps it for ever
-            [5] result: w[start], count(*); changes paired by (w[start])
+            [6] result: w[start], count(*); changes paired by (w[start])
                 updating, net; key (w[start])
-              [4] project: w[start], count(*)
+              [5] project: w[start], count(*)
                   updating, net; key (w[start])
-                [3] aggregate by (w[start]): count(*) in columns
+                [4] aggregate by (w[start]): count(*) in columns
                     updating, net; key (w[start]); ttl 1d
-                  [2] exchange by (w[start]) ← project: window_start AS "w[start]"
+                  [3] exchange by (w[start]) ← partial aggregate by (w[start]): count(*) in columns
                       append-only
-                    [1] window aggregate: session 30m of event time by (customer_id)
-                        append-only; key (window_start, customer_id); window session 30m in (window_start, window_end)
-                      [0] exchange by (customer_id) ← source "orders": single_file, json, bounded; decodes customer_id, event_time
-                          append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
+                    [2] project: window_start AS "w[start]"
+                        append-only
+                      [1] window aggregate: session 30m of event time by (customer_id)
+                          append-only; key (window_start, customer_id); window session 30m in (window_start, window_end)
+                        [0] exchange by (customer_id) ← source "orders": single_file, json, bounded; decodes customer_id, event_time
+                            append-only; event time event_time; watermark 5s behind; idle after 5m; bad data fails
         "#]],
     );
 }
