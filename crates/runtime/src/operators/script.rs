@@ -65,6 +65,15 @@ pub fn output_schema(windowed: bool) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
+/// What the plan says of the output of a partial aggregate by window.
+pub fn partial_schema() -> SchemaRef {
+    let fields = output_schema(true).fields()[..3].to_vec();
+    let n_rows = Arc::new(Field::new("n_rows", DataType::Int64, false));
+    Arc::new(Schema::new(
+        fields.into_iter().chain([n_rows]).collect::<Vec<_>>(),
+    ))
+}
+
 pub fn context(windowed: bool, updating_input: bool) -> OperatorContext {
     OperatorContext {
         node: NodeId(1),

@@ -99,7 +99,11 @@ impl Closing {
                     break;
                 }
                 self.closed.push((key, first));
-                sessions.key_columns.first[key as usize] = sessions.open.next[first as usize];
+                let next = sessions.open.next[first as usize];
+                sessions.key_columns.first[key as usize] = next;
+                if next == NONE {
+                    sessions.key_columns.last[key as usize] = NONE;
+                }
             }
             if self.closed.len() > before {
                 sessions.mark_dirty(key);

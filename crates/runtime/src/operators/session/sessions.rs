@@ -1,7 +1,8 @@
 //! The open sessions of every key: a cache over the state store.
 //!
 //! Keys have slots, and sessions have slots of their own, by which accumulators are addressed. The sessions of a key
-//! are few: they hang together as a list in the order of time, disjoint and at least the gap apart.
+//! hang together as a list in the order of time, disjoint and at least the gap apart. A list is walked once a
+//! batch at most, and not at all by rows that come after everything else.
 //!
 //! A key is *clean* when the store has its sessions as they are; only clean ones are dropped from memory, all
 //! sessions of a key at once. A key whose sessions have all closed goes, from memory when the store has
@@ -52,8 +53,9 @@ pub struct Sessions {
 /// What is known of each key.
 #[derive(Default)]
 pub(super) struct KeyColumns {
-    /// The earliest session.
+    /// The earliest session, and the latest.
     pub first: Vec<u32>,
+    pub last: Vec<u32>,
     /// The deadline under which the index has the key, at or before the end of its earliest session.
     pub scheduled: Vec<i64>,
     pub touched: Vec<bool>,
@@ -65,6 +67,7 @@ pub(super) struct KeyColumns {
 impl KeyColumns {
     fn resize(&mut self, n: usize) {
         self.first.resize(n, NONE);
+        self.last.resize(n, NONE);
         self.scheduled.resize(n, UNSCHEDULED);
         self.touched.resize(n, false);
         self.dirty.resize(n, false);
@@ -73,12 +76,13 @@ impl KeyColumns {
 
     pub fn reset(&mut self, key: u32) {
         let key = key as usize;
-        (self.first[key], self.scheduled[key]) = (NONE, UNSCHEDULED);
+        (self.first[key], self.last[key]) = (NONE, NONE);
+        self.scheduled[key] = UNSCHEDULED;
         (self.touched[key], self.dirty[key], self.stored[key]) = (false, false, false);
     }
 
     fn memory_bytes(&self) -> usize {
-        self.first.capacity() * 4 + self.scheduled.capacity() * 8 + self.touched.capacity() * 3
+        self.first.capacity() * 8 + self.scheduled.capacity() * 8 + self.touched.capacity() * 3
     }
 }
 
@@ -167,10 +171,15 @@ impl Sessions {
         self.intern(keys, batch.n_rows(), &mut slots)?;
         let (runs, run_of) = runs(&slots, batch.times(), self.gap);
         let mut bridged = Bridged::default();
-        let session_of: Vec<u32> = runs
-            .iter()
-            .map(|run| self.place(run, &mut bridged))
-            .collect();
+        let mut session_of = Vec::with_capacity(runs.len());
+        let mut before: Option<(u32, u32)> = None;
+        for run in &runs {
+            // The run before is earlier, and its session too, unless it is the same.
+            let from = before.filter(|(key, _)| *key == run.key);
+            let session = self.place(run, from.map(|(_, session)| session), &mut bridged);
+            before = Some((run.key, session));
+            session_of.push(session);
+        }
         self.accumulators.resize(self.open.n_slots());
         slots
             .iter_mut()
@@ -200,12 +209,19 @@ impl Sessions {
         Ok(())
     }
 
-    /// The session of a run: a new one, or the first of those that it overlaps, which swallows the others.
-    fn place(&mut self, run: &Run, bridged: &mut Bridged) -> u32 {
+    /// The session of a run: a new one, or the first of those that it overlaps, which swallows the others. `from`: a
+    /// session of the key that no session to be found lies before.
+    fn place(&mut self, run: &Run, from: Option<u32>, bridged: &mut Bridged) -> u32 {
         self.touch(run.key);
         let (gap, open) = (self.gap, &mut self.open);
         let key = run.key as usize;
-        let (mut before, mut at) = (NONE, self.key_columns.first[key]);
+        let latest = self.key_columns.last[key];
+        let is_last = latest != NONE && open.last[latest as usize].saturating_add(gap) <= run.start;
+        let (mut before, mut at) = match (is_last, from) {
+            (true, _) => (latest, NONE),
+            (false, Some(from)) => (NONE, from),
+            (false, None) => (NONE, self.key_columns.first[key]),
+        };
         while at != NONE && open.last[at as usize].saturating_add(gap) <= run.start {
             (before, at) = (at, open.next[at as usize]);
         }
@@ -216,6 +232,9 @@ impl Sessions {
                 NONE => self.key_columns.first[key] = opened,
                 before => open.next[before as usize] = opened,
             }
+            if at == NONE {
+                self.key_columns.last[key] = opened;
+            }
             return opened;
         }
         let i = at as usize;
@@ -224,6 +243,9 @@ impl Sessions {
         loop {
             let other = open.next[i];
             if !open.begins_before(other, end) {
+                if other == NONE {
+                    self.key_columns.last[key] = at;
+                }
                 return at;
             }
             open.last[i] = open.last[i].max(open.last[other as usize]);

@@ -103,8 +103,12 @@ impl Sessions {
         let mut sessions = vec![0; owners.len()];
         // From the last one on, so that each finds the one behind it.
         for i in (0..owners.len()).rev() {
-            let first = &mut self.key_columns.first[owners[i] as usize];
+            let key = owners[i] as usize;
+            let first = &mut self.key_columns.first[key];
             sessions[i] = self.open.open(starts[i], lasts[i], *first);
+            if *first == NONE {
+                self.key_columns.last[key] = sessions[i];
+            }
             *first = sessions[i];
         }
         self.resize_accumulators();

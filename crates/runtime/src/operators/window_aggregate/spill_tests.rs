@@ -194,6 +194,30 @@ fn groups_that_every_epoch_touches_stay_and_what_is_cold_goes() {
 }
 
 #[test]
+fn a_partial_aggregate_that_holds_much_does_not_wait_for_the_end_of_the_epoch() {
+    let aggregate = WindowAggregate {
+        window: WindowSource::Time(tumble(10)),
+        keys: vec![0],
+        calls: sum_and_count(),
+        phase: Phase::Partial,
+    };
+    let context = OperatorContext {
+        memory_bytes: 1,
+        output_schema: script::partial_schema(),
+        ..context(true, false)
+    };
+    let mut op = WindowedAggregation::new(&aggregate, context).unwrap();
+    let rows: Vec<Row<'_>> = std::iter::repeat_n(("a", 1, 5, 1), super::ROWS_PER_MEASURE).collect();
+    op.push(0, script::batch(&rows[1..])).unwrap();
+    assert!(op.pull().unwrap().is_none());
+    op.push(0, script::batch(&rows[..1])).unwrap();
+    let flushed = op.pull().unwrap().unwrap();
+    assert_eq!(flushed.n_rows(), 1);
+    assert!(op.pull().unwrap().is_none());
+    assert_eq!(end_epoch(&mut op, 1, Watermark::END), Vec::<String>::new());
+}
+
+#[test]
 fn a_job_that_does_not_commit_drops_nothing() {
     let mut twins = Twins::new(tumble(10), false);
     twins.push(&[("a", 1, 5, 1)]);
