@@ -98,6 +98,10 @@ pub trait SplitReader: Send {
     fn is_caught_up(&self) -> bool;
 }
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one a batch, and nearly always the large one"
+)]
 pub enum Read {
     Records(Records),
     /// Records are gone that were there to be read, and the table says to go on behind them.

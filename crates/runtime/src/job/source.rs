@@ -155,6 +155,10 @@ impl OpenSplit {
 }
 
 /// What the source does next.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one a batch, and nearly always the large one"
+)]
 enum Next {
     Cut(BarrierRequest),
     Read {

@@ -90,12 +90,7 @@ impl JobMetrics {
     }
 
     pub fn operator(&self, node: usize, name: &str, subtask: usize) -> Arc<OperatorMetrics> {
-        let operator = Arc::new(OperatorMetrics {
-            node,
-            name: name.to_string(),
-            subtask,
-            ..OperatorMetrics::default()
-        });
+        let operator = Arc::new(OperatorMetrics::new(node, name, subtask));
         lock(&self.operators).push(operator.clone());
         operator
     }

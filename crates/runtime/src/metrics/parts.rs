@@ -63,6 +63,15 @@ pub struct OperatorMetrics {
 }
 
 impl OperatorMetrics {
+    pub fn new(node: usize, name: &str, subtask: usize) -> Self {
+        Self {
+            node,
+            name: name.to_string(),
+            subtask,
+            ..Self::default()
+        }
+    }
+
     /// Does `work` on the operator's account.
     pub fn busy<T>(&self, work: impl FnOnce() -> T) -> T {
         let began = Instant::now();

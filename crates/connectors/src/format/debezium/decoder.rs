@@ -37,6 +37,9 @@ pub struct DebeziumDecoder {
 /// What a record does, one after another: at most a deletion under an old key and a row under a new one.
 type Rows = [Option<(ChangeOp, Completeness)>; 2];
 
+/// A key column and where its value stands in the text.
+type KeyPlace = (usize, Range<usize>);
+
 impl DebeziumDecoder {
     /// Of records with these columns, all of which may be null; `key` names those of the PRIMARY KEY. Errors: a column
     /// of a type that cannot be read.
@@ -163,7 +166,7 @@ impl DebeziumDecoder {
         let mut places =
             |image: &Range<usize>| self.images.key_places(&mut Cursor::new(text, image.start));
         let (old, new) = (places(before)?, places(after)?);
-        let same = |((i, old), (j, new)): (&(usize, Range<usize>), &(usize, Range<usize>))| {
+        let same = |((i, old), (j, new)): (&KeyPlace, &KeyPlace)| {
             i == j && text[old.clone()] == text[new.clone()]
         };
         let is_whole = old.len() == self.n_key_columns && new.len() == self.n_key_columns;

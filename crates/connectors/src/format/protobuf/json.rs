@@ -63,7 +63,7 @@ pub fn write_json(value: &Value, kind: &Kind, out: &mut Vec<u8>) {
                 .as_message()
                 .map(|entry| entry.map_entry_value_field().kind());
             let mut entries: Vec<_> = entries.iter().collect();
-            entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+            entries.sort_by_key(|(key, _)| *key);
             out.push(b'{');
             for (i, (key, value)) in entries.into_iter().enumerate() {
                 if i > 0 {

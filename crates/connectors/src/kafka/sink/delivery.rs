@@ -1,6 +1,5 @@
 //! What has become of the records that were handed to the client.
 
-use std::future::Future;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -69,13 +68,11 @@ impl Deliveries {
     }
 
     /// Waits until all records are acknowledged. The client gives each up in the end (`kafka.message.timeout.ms`).
-    pub fn all(self: Arc<Self>) -> impl Future<Output = Result<(), ConnectorError>> + Send {
-        async move {
-            while self.n_under_way.load(Ordering::Acquire) > 0 {
-                self.progress().await?;
-            }
-            self.check()
+    pub async fn all(self: Arc<Self>) -> Result<(), ConnectorError> {
+        while self.n_under_way.load(Ordering::Acquire) > 0 {
+            self.progress().await?;
         }
+        self.check()
     }
 
     /// The client did not take a record.

@@ -7,6 +7,7 @@ use thalweg_dataflow::ChangeBatch;
 use thalweg_dataflow::change::record_batch;
 
 use super::entry::{self, Kind};
+use super::rows::StoredKey;
 use super::{Normalization, Touch};
 use crate::error::RuntimeError;
 use crate::operator::MAX_BATCH_ROWS;
@@ -14,7 +15,7 @@ use crate::operator::MAX_BATCH_ROWS;
 /// How far an epoch's changes have been handed out.
 pub struct Emission {
     /// The entry of the store at which a TRUNCATE has arrived, while it goes through them.
-    sweep: Option<Option<(u8, Vec<u8>)>>,
+    sweep: Option<Option<StoredKey>>,
     next_touch: usize,
 }
 
@@ -112,8 +113,8 @@ impl Normalization {
     /// when it is through.
     fn sweep(
         &mut self,
-        after: Option<&(u8, Vec<u8>)>,
-    ) -> Result<(ChangeBatch, Option<(u8, Vec<u8>)>), RuntimeError> {
+        after: Option<&StoredKey>,
+    ) -> Result<(ChangeBatch, Option<StoredKey>), RuntimeError> {
         let entries = self.rows.stored_after(after, MAX_BATCH_ROWS)?;
         let last = entries.last().map(|(vnode, key, _)| (*vnode, key.clone()));
         let entries: Vec<_> = entries

@@ -49,6 +49,12 @@ impl Row {
     }
 }
 
+/// Vnode and key bytes of an entry in the store.
+pub type StoredKey = (u8, Vec<u8>);
+
+/// Vnode, key bytes and value.
+pub type StoredEntry = (u8, Vec<u8>, Vec<u8>);
+
 pub struct Rows {
     keys: KeyInterner,
     rows: Vec<Row>,
@@ -212,9 +218,9 @@ impl Rows {
     /// The next entries of the store behind `after`, at most `n`: vnode, key bytes and value.
     pub fn stored_after(
         &self,
-        after: Option<&(u8, Vec<u8>)>,
+        after: Option<&StoredKey>,
         n: usize,
-    ) -> Result<Vec<(u8, Vec<u8>, Vec<u8>)>, RuntimeError> {
+    ) -> Result<Vec<StoredEntry>, RuntimeError> {
         let (from, key) = after.map_or((0, None), |(vnode, key)| (*vnode, Some(key)));
         let mut found = Vec::new();
         for &vnode in self.vnodes.iter().filter(|v| **v >= from) {

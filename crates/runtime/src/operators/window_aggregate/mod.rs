@@ -70,6 +70,7 @@ pub struct WindowedAggregation {
 }
 
 /// A window on its way out.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 enum Emission {
     InMemory {
         span: Span,

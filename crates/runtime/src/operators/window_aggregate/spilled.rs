@@ -127,10 +127,9 @@ impl SpilledWindow {
             cursors.push(part.scan(vnode, self.last.as_deref(), store));
         }
         let mut heads = BinaryHeap::new();
-        for i in 0..self.panes.len() {
-            let memory = Head::of_memory(i);
-            heads.extend(memory.moved(&self.panes[i].memory, vnode));
-            if let Some(scan) = &mut cursors[i] {
+        for (i, (part, cursor)) in self.panes.iter().zip(&mut cursors).enumerate() {
+            heads.extend(Head::of_memory(i).moved(&part.memory, vnode));
+            if let Some(scan) = cursor {
                 heads.extend(Head::of_store(i).advanced(scan)?);
             }
         }
