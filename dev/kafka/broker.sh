@@ -49,6 +49,8 @@ num.network.threads=2
 num.io.threads=2
 log.cleaner.dedupe.buffer.size=4194304
 log.index.size.max.bytes=65536
+# Records keep their age in tests: those of 1970 must not be gone before they are read.
+log.retention.ms=-1
 log.retention.check.interval.ms=1000
 log.segment.delete.delay.ms=0
 file.delete.delay.ms=0
