@@ -244,9 +244,11 @@ impl Jobs {
         by_name(&self.lock(), name)
     }
 
-    /// The tables and views that running jobs use, each with the name of one that does.
+    /// The tables and views that running jobs use, each with the name of one that does. A job that was told to
+    /// end at once, as when its client has heard of an error, is in nobody's way.
     pub fn in_use(&self) -> BTreeMap<String, String> {
-        let jobs = self.running();
+        let mut jobs = self.running();
+        jobs.retain(|job| *job.request.borrow() != Request::Cancel);
         let users = jobs
             .iter()
             .flat_map(|job| job.uses().iter().map(|used| (used, job.name())));

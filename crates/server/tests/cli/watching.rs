@@ -65,7 +65,10 @@ const ENDLESS: &str = "
 fn a_running_pipeline_is_seen_as_it_is() {
     let place = Place::new();
     let (mut child, address) = running(&place, ENDLESS);
-    let text = wait_for(&address, "thalweg_bytes_out_total{");
+    let text = wait_for(
+        &address,
+        "thalweg_bytes_out_total{job=\"out\",table=\"out\"}",
+    );
     let some = |name: &str| {
         assert!(
             sample(&text, name).is_some_and(|v| v > 0.0),
@@ -73,14 +76,10 @@ fn a_running_pipeline_is_seen_as_it_is() {
         )
     };
     some("thalweg_jobs{state=\"running\"}");
-    for name in [
-        "rows_in_total",
-        "rows_out_total",
-        "epochs_total",
-        "epoch_seconds_count",
-    ] {
-        some(&format!("thalweg_{name}{{job="));
-    }
+    some("thalweg_rows_in_total{job=\"out\",table=\"ticks\"}");
+    some("thalweg_rows_out_total{job=\"out\",table=\"out\"}");
+    some("thalweg_epochs_total{job=\"out\"}");
+    some("thalweg_epoch_seconds_count{job=\"out\"}");
     some("thalweg_split_watermark_seconds{");
     let aggregate = |line: &&str| {
         line.starts_with("thalweg_operator_busy_seconds_total{")
